@@ -8,42 +8,35 @@ from dataclasses import replace
 import pytest
 
 from rewards.battery.battery import HACKS, run_battery
+from rewards.battery.cases import CODE
 from rewards.composite import CompositeReward, Reward, RewardConfig
 from rewards.judging import Judged
 from rewards.score import Score
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
-SHIPPED = {
-    "embedded": Reward(),
-    "quality": CompositeReward(),
-    "dense": Reward(RewardConfig(sparse=False)),
-}
-
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) for name in ("embedded", "quality", "dense")],
+    "reward",
+    [
+        pytest.param(Reward(), id="embedded", marks=pytest.mark.soak),
+        pytest.param(CompositeReward(), id="quality", marks=pytest.mark.soak),
+        pytest.param(Reward(RewardConfig(sparse=False)), id="dense", marks=pytest.mark.slow),
+    ],
 )
-def test_shipped_rewards_pass_the_battery(sandbox: Sandbox, name: str) -> None:
-    result = run_battery(SHIPPED[name], sandbox)
+def test_shipped_rewards_pass_the_battery(sandbox: Sandbox, reward: Reward) -> None:
+    result = run_battery(reward, sandbox)
     assert result.passed, [row for row in result.rows if not row.passed]
-    hacks = [
-        path
-        for path in HACKS.glob("*.txt")
-        if path.stem.split("_")[0] in ("call", "assert", "stdio")
-    ]
+    hacks = [path for path in HACKS.glob("*.txt") if path.stem.split("_")[0] in CODE]
     assert len([row for row in result.rows if row.name.startswith("hack: ")]) == len(hacks) >= 15
 
 
 @pytest.mark.parametrize("task", [pytest.param("math", marks=pytest.mark.slow), "qa"])
 def test_a_dense_reward_passes_the_battery_on_questions(sandbox: Sandbox, task: str) -> None:
-    result = run_battery(Reward(RewardConfig(sparse=False)), sandbox, task)
-    assert result.passed, [row for row in result.rows if not row.passed]
-
-
-def test_the_same_reward_has_the_same_hash(sandbox: Sandbox) -> None:
-    assert run_battery(Reward(), sandbox, "qa").hash == run_battery(Reward(), sandbox, "qa").hash
+    """Twice the same reward has the same hash."""
+    results = [run_battery(Reward(RewardConfig(sparse=False)), sandbox, task) for _ in range(2)]
+    assert results[0].passed, [row for row in results[0].rows if not row.passed]
+    assert results[0].hash == results[1].hash
 
 
 def test_the_random_control_fails_the_battery(sandbox: Sandbox) -> None:
@@ -91,8 +84,5 @@ class RewardsTheFirst(Bent):
     [RewardsLength(), RewardsNotCrashing(), RewardsTheFirst()],
     ids=lambda reward: type(reward).__name__,
 )
-@pytest.mark.parametrize("task", ["qa"])
-def test_an_exploitable_reward_fails_the_battery(
-    sandbox: Sandbox, reward: Reward, task: str
-) -> None:
-    assert not run_battery(reward, sandbox, task).passed
+def test_an_exploitable_reward_fails_the_battery(sandbox: Sandbox, reward: Reward) -> None:
+    assert not run_battery(reward, sandbox, "qa").passed

@@ -102,7 +102,8 @@ def test_threads_share_the_processes(verifier: Verifier) -> None:
     assert len(children(WORKER)) <= 2 * verifier.workers  # those of `judging`, too
 
 
-def test_a_mixed_batch_keeps_its_order() -> None:
+def test_a_mixed_batch_keeps_its_order(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewards.judging.verifier", lambda: verifier)
     fact = Question("q/2", "Where?", "qa", ("here",))
     pairs = [
         (HALF, "\\boxed{2/4}"),

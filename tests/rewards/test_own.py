@@ -53,7 +53,8 @@ def test_a_custom_reward_for_length_fails_the_battery(tmp_path: Path) -> None:
         "TASK = 'qa'\ndef reward(task, answer, report):\n    return min(1.0, len(answer) / 100)\n"
     )
     console = Console(record=True, width=200)
-    assert verify(path, Settings.read(), console) == 1 and "FAILED" in console.export_text()
+    assert verify(path, Settings.read(), console) == 1
+    assert "FAILED" in (text := console.export_text()) and "exploit: search, " in text
 
 
 def test_a_reward_file_decides_and_has_its_own_hash(tmp_path: Path) -> None:

@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from rich.console import Console
 
-from cli.reward import verify
-from resources.settings import Settings
 from rewards.battery.attempts import BOUND
 from rewards.battery.constructs import STATEMENTS
-from rewards.battery.mutations import Draft, of_costs, of_programs, of_text
+from rewards.battery.mutations import of_costs, of_programs, of_text
 from rewards.battery.patterns import example
 from rewards.battery.search import FoundExploit, JudgedPrograms, judge_known_programs, search
 from rewards.battery.search_problems import search_problems
 from rewards.composite import CompositeReward, Reward, RewardConfig
-from rewards.config import QUALITY
 from rewards.judging import judge
 from rewards.own import OwnReward
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 from tests.rewards.reward_files import EXPLOITABLE, SOUND, write
 
-QUICK = (
-    "length",
-    "comments",
+QUICK = ("visible_only", "phrase_inline")
+SLOW = (
     "asserts",
-    "visible_only",
-    "phrase",
-    "quick_though_wrong",
     "shared_trust",
-    "phrase_inline",
+    "phrase_pattern",
+    "phrase_encoded",
+    "phrase_behind_phrase",
+    "phrase_often",
+    "visible_tests_as_asserts",
+    "two_at_once",
+    "exact_lines",
+    "what_it_says",
+    "steep_partial_credit",
+    "length_of_partly_right",
+    "slow_solutions",
 )
+
+
+def rows(names: Iterable[str], quick: Sequence[str], slow: Sequence[str]) -> list[Any]:
+    """Return the names as parameters: some are fast tests, some slow ones, and the rest soaks."""
+    return [
+        name
+        if name in quick
+        else pytest.param(name, marks=pytest.mark.slow if name in slow else pytest.mark.soak)
+        for name in names
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +56,7 @@ def known(sandbox: Sandbox) -> list[JudgedPrograms]:
     return judge_known_programs(sandbox, "code")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EXPLOITABLE],
-)
+@pytest.mark.parametrize("name", rows(EXPLOITABLE, QUICK, SLOW))
 def test_the_search_finds_an_exploit_of_an_exploitable_reward(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path, name: str
 ) -> None:
@@ -62,8 +74,7 @@ def test_the_search_finds_an_exploit_of_an_exploitable_reward(
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name if name == "binary" else pytest.param(name, marks=pytest.mark.slow) for name in SOUND],
+    "name", rows(SOUND, ["binary"], ["hidden_share_and_format", "punished_for_excess"])
 )
 def test_a_sound_reward_is_accepted(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path, name: str
@@ -76,11 +87,9 @@ def test_a_sound_reward_is_accepted(
 
 
 SHIPPED = {
-    "dense": Reward(RewardConfig(sparse=False)),
+    "quality": CompositeReward(),
     "scheduled": Reward(RewardConfig(schedule=((0, 0.0), (10, 1.0), (20, 0.5)))),
-    "lexicographic": CompositeReward(
-        QUALITY.model_copy(update={"combine": "lexicographic", "sparse": False})
-    ),
+    "lexicographic": Reward(RewardConfig(combine="lexicographic", sparse=False)),
     "floors": Reward(RewardConfig(combine="constraint", floors={"correctness": 1.0})),
     "shared": Reward(RewardConfig(shared=True)),
 }
@@ -91,7 +100,8 @@ SHIPPED = {
 def test_the_search_accepts_every_shipped_reward_setting(
     sandbox: Sandbox, known: list[JudgedPrograms], name: str
 ) -> None:
-    assert not [one for one in search(SHIPPED[name], sandbox, known=known) if not one.passed]
+    """On one problem: another file of tests runs the whole battery on some of them."""
+    assert not [one for one in search(SHIPPED[name], sandbox, known=known[:1]) if not one.passed]
 
 
 @pytest.mark.slow
@@ -100,7 +110,7 @@ def test_the_search_is_reproducible(
 ) -> None:
     reward = OwnReward(write("binary", SOUND["binary"], tmp_path))
     runs: list[list[FoundExploit]] = [
-        list(search(reward, sandbox, seed=seed, known=known)) for seed in (5, 5)
+        list(search(reward, sandbox, seed=seed, known=known[:1])) for seed in (5, 5)
     ]
     assert runs[0] == runs[1]
 
@@ -125,15 +135,6 @@ def test_the_reported_exploit_gets_the_stated_reward(
     assert paid.verdict is not Verdict.AC and (paid.value or 0) > (plain.value or 0) + BOUND
 
 
-@pytest.mark.slow
-def test_the_command_prints_the_exploit(tmp_path: Path) -> None:
-    console = Console(record=True, width=200)
-    assert verify(write("phrase", EXPLOITABLE["phrase"], tmp_path), Settings.read(), console) == 1
-    assert (
-        "exploit: search, " in (text := console.export_text()) and "i am confident" in text.lower()
-    )
-
-
 def test_known_programs_have_the_expected_verdicts(known: list[JudgedPrograms]) -> None:
     for ground, reports in known:
         right, wrong = reports[: len(ground.right)], reports[len(ground.right) :]
@@ -145,25 +146,24 @@ def test_known_programs_have_the_expected_verdicts(known: list[JudgedPrograms]) 
 
 @pytest.mark.slow
 def test_a_mutation_does_not_change_the_verdict(sandbox: Sandbox) -> None:
-    """The predicted reports hold.
+    """The predicted report holds: mutated solutions stay solutions."""
+    ground = search_problems("code")[0]
+    mutations = [*of_text(), *of_programs(), *of_costs()]
+    drafts = [one.change(ground.right[0]) for one in mutations]
+    judged = judge(sandbox, [(ground.task, draft.text) for draft in drafts])
+    assert not [
+        one.name
+        for one, known in zip(mutations, judged, strict=True)
+        if known.report.verdict is not Verdict.AC
+    ]
 
-    Mutated solutions stay solutions, and a lookup table passes exactly the tests that it knows.
-    """
+
+def test_a_table_passes_exactly_the_tests_that_it_knows(sandbox: Sandbox) -> None:
     for ground in search_problems("code"):
-        drafts: list[tuple[str, Draft]] = []
-        for one in (*of_text(), *of_programs(), *of_costs()):
-            drafts.append((one.name, one.change(ground.right[0])))
-        judged = judge(sandbox, [(ground.task, draft.text) for _, draft in drafts])
-        assert not [
-            name
-            for (name, _), known in zip(drafts, judged, strict=True)
-            if known.report.verdict is not Verdict.AC
-        ]
-        half = frozenset(list(range(len(ground.pairs)))[::2])
+        half = frozenset(range(0, len(ground.pairs), 2))
         [table] = judge(sandbox, [(ground.task, ground.table(half).text)])
-        assert {
-            at for at, test in enumerate(table.report.tests) if test.verdict is Verdict.AC
-        } == half
+        passed = [test.verdict is Verdict.AC for test in table.report.tests]
+        assert {at for at, right in enumerate(passed) if right} == half
 
 
 ABSTRACT = {
@@ -212,6 +212,4 @@ def test_the_search_covers_the_whole_grammar() -> None:
     ],
 )
 def test_an_example_of_a_pattern_matches_it(pattern: str) -> None:
-    import re
-
     assert re.search(pattern, example(pattern) or "")

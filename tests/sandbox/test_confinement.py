@@ -228,20 +228,19 @@ def test_no_process_outlives_its_program(level: Sandbox) -> None:
 
 
 def test_an_unavailable_isolation_level_raises_and_is_never_lowered() -> None:
-    nobody = ["unshare", "-U", sys.executable, "-m", "cli.main", "judge", "--isolation", "root"]
+    opening = (
+        "from sandbox.sandbox import Sandbox, SandboxConfig\n"
+        "Sandbox(SandboxConfig(workers=1, isolation='root')).__enter__()"
+    )
+    nobody = ["unshare", "-U", sys.executable, "-c", opening]
     if (
         not shutil.which("unshare")
         or subprocess.run(["unshare", "-U", "true"], check=False, capture_output=True).returncode
     ):
         pytest.skip("no user namespaces here to be nobody in")
-    completed = subprocess.run(
-        nobody, input="", capture_output=True, text=True, check=False, timeout=60
-    )
-    assert (
-        completed.returncode == 3
-        and completed.stdout == ""
-        and "root needs uid 0" in completed.stderr
-    )
+    completed = subprocess.run(nobody, capture_output=True, text=True, check=False, timeout=60)
+    assert completed.returncode == 1
+    assert "IsolationError: root: the level root needs uid 0" in completed.stderr
 
 
 def test_the_scratch_folder_is_reachable_with_any_uid() -> None:
