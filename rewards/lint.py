@@ -104,7 +104,6 @@ OPTIONS = (
     + ",".join(f'"{name}"={{msg="x"}}' for name in BANNED)
     + "}",
 )
-TARGET = "--target-version=py311"
 ALONE_S = 20.0
 LONGEST = 100_000  # characters; no task here needs more
 _COMPLEX = re.compile(r"\((\d+) > 0\)$")

@@ -1,7 +1,7 @@
 """Learn from people's choices between two completions for one task.
 
 In: choices. Out: a value in [-1, 1] for each completion that was ever shown.
-The input has one row per choice, as JSON lines or parquet (`schema`), from any collector.
+The input has one row per choice, as JSON lines or parquet, from any collector.
 Strengths are Bradley and Terry's (1952), fitted per task by the iteration of Hunter 2004
 (doi:10.1214/aos/1079120141, section 2). A tie is half a win for each.
 """
@@ -47,16 +47,6 @@ class Choice(BaseModel):
         return self
 
 
-def schema() -> Any:
-    """Return the columns of a parquet file of choices.
-
-    All are text; `judge` and `at` may be missing or null.
-    """
-    import pyarrow as pa
-
-    return pa.schema([(name, pa.string()) for name in Choice.model_fields])
-
-
 def read_choices(path: Path) -> list[Choice]:
     """Read all choices of a `.jsonl` or `.parquet` file.
 
@@ -82,19 +72,6 @@ def read_choices(path: Path) -> list[Choice]:
             place = ".".join(map(str, first["loc"])) or "row"
             raise _bad_row(path, number, f"{place}: {first['msg']}") from error
     return choices
-
-
-def write_choices(choices: Iterable[Choice], path: Path) -> None:
-    """Write JSON lines or parquet, by the file's extension."""
-    rows = [choice.model_dump() for choice in choices]
-    if path.suffix != ".parquet":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return
-    import pyarrow as pa
-
-    from problems.schema import write_table
-
-    write_table(pa.Table.from_pylist(rows, schema=schema()), path)
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +19,7 @@ from rewards.components.correctness import correctness
 from rewards.components.efficiency import efficiency, reference_cost, with_costs
 from rewards.composite import Reward, reward_hash
 from rewards.config import QUALITY, RewardConfig, Weights
-from rewards.preference import Choice, Preferences, bradley_terry, read_choices, write_choices
+from rewards.preference import Choice, Preferences, bradley_terry, read_choices
 from rewards.scalar import constrained, lexicographic, weighted_sum
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
@@ -209,18 +212,15 @@ def test_preferences_do_not_depend_on_the_side(rows: list[tuple[str, str, str]])
 
 
 @pytest.mark.parametrize("name", ["choices.jsonl", "choices.parquet"])
-def test_choices_survive_a_round_trip_and_are_rewarded(tmp_path: Path, name: str) -> None:
-    rows = [
-        Choice(
-            problem_id=MEDIAN.problem_id,
-            left=REFERENCE,
-            right="def median(xs): ...",
-            chosen="left",
-            judge="j1",
-        )
-    ]
-    write_choices(rows, tmp_path / name)
-    assert read_choices(tmp_path / name) == rows
+def test_choices_are_read_and_rewarded(tmp_path: Path, name: str) -> None:
+    sides = {"left": REFERENCE, "right": "def median(xs): ..."}
+    row = sides | {"problem_id": MEDIAN.problem_id, "chosen": "left", "judge": None}
+    if name.endswith(".parquet"):
+        pq.write_table(pa.Table.from_pylist([row]), tmp_path / name)
+    else:
+        (tmp_path / name).write_text(json.dumps(row) + "\n")
+    rows = read_choices(tmp_path / name)
+    assert rows == [Choice(problem_id=MEDIAN.problem_id, chosen="left", **sides)]
     config = RewardConfig(weights=Weights(preference=1.0), preferences=str(tmp_path / name))
     shown, other = (
         Reward(config).score(MEDIAN, text, report(Verdict.AC)).components.get("preference")

@@ -79,7 +79,7 @@ VERDICTS = {
         "RE",
     ),
     "sleeps": (call("import time\ntime.sleep(60)", limits=Limits(wall_s=0.5)), "TLE"),
-    "burns": (call("while True: pass", limits=Limits(wall_s=10.0, cpu_s=1.0)), "TLE"),
+    "burns": (call("while True: pass", limits=Limits(wall_s=10.0, cpu_s=0.5)), "TLE"),
     "burns little by little": (
         call(
             (
@@ -106,10 +106,10 @@ def test_the_verdict_is_the_same_on_every_backend(sandbox: Sandbox, what: str) -
 def test_each_job_has_exactly_one_report(sandbox: Sandbox) -> None:
     jobs = [
         Job(str(i), f"def f(n):\n    return n + {i % 2}", "call", (CallTest((i,), {}, i),), "f")
-        for i in range(60)
+        for i in range(20)
     ]
     reports = list(sandbox.run(jobs))
-    assert sorted(int(report.job_id) for report in reports) == list(range(60))
+    assert sorted(int(report.job_id) for report in reports) == list(range(20))
     assert {int(report.job_id) % 2: report.verdict for report in reports} == {
         0: Verdict.AC,
         1: Verdict.WA,
