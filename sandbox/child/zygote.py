@@ -40,8 +40,6 @@ from struct import unpack
 from typing import Any, NoReturn
 
 SIGKILL = int(signal.SIGKILL)  # ctypes takes no enum
-# __WALL of waitpid: includes children that report their end by a signal other than SIGCHLD
-WALL = 0x40000000
 MAX_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # descriptors of one message, four bytes each
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.path.append(ROOT)
@@ -210,7 +208,7 @@ class Zygote:
         while True:
             if self.own_pids:
                 _kill(-1, SIGKILL)
-                if _waitpid(-1, None, WALL) < 0:
+                if _waitpid(-1, None, process_tree.WALL) < 0:
                     return
             elif process_tree.descendants_ended():
                 return

@@ -13,6 +13,8 @@ import os
 import stat
 from collections.abc import Iterator
 
+from sandbox.isolation.process_tree import children
+
 SAMPLE_S = 0.01
 AT_ONCE = 4  # processes that several may start at the same moment, beyond the limit
 FILE_BYTES = 64 * 2**20  # largest size of one file
@@ -162,14 +164,14 @@ class Accounts:
 
     def _below(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each process below the zygote, with the fields of its stat."""
-        pending, seen = _children(self.zygote), {self.zygote}
+        pending, seen = children(self.zygote), {self.zygote}
         while pending:
             if (pid := pending.pop()) in seen:
                 continue
             seen.add(pid)
             if fields := _stat(pid):
                 yield pid, fields
-                pending += _children(pid)
+                pending += children(pid)
 
     @contextlib.contextmanager
     def _as_program(self) -> Iterator[None]:
@@ -197,14 +199,6 @@ def _read(path: str) -> str:
 
 def _stat(pid: int) -> list[str]:
     return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-
-
-def _children(pid: int) -> list[int]:
-    result: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            result += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
-    return result
 
 
 def _task(pid: int, fields: list[str]) -> str:

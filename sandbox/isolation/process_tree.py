@@ -8,7 +8,7 @@ import signal
 import time
 
 # __WALL of waitpid: includes children that report their end by a signal other than SIGCHLD
-_WALL = 0x40000000
+WALL = 0x40000000
 
 
 _THREADS = 17  # index of the number of threads in /proc/PID/stat, after the name
@@ -35,7 +35,7 @@ def descendants_ended() -> bool:
     """
     kill_descendants()
     try:
-        while os.waitpid(-1, os.WNOHANG | _WALL)[0]:
+        while os.waitpid(-1, os.WNOHANG | WALL)[0]:
             pass
     except ChildProcessError:
         return True
@@ -73,12 +73,15 @@ def _tree(root: int) -> set[int]:
     pids: set[int] = set()
     new = {root}
     while new:
-        new = {child for pid in new for child in _children(pid)} - pids
+        new = {child for pid in new for child in children(pid)} - pids
         pids |= new
     return pids
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Return the child processes of a process. A thread that has ended says nothing about the
+    others.
+    """
     pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):

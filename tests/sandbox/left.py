@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from sandbox.isolation import cgroups, delegation
+from sandbox.isolation.process_tree import children
 from sandbox.worker.slot import sweep
 
 FIRST_UID = 200_000  # of programs, where they have a uid of their own
@@ -46,21 +47,6 @@ def slots_of_the_dead() -> list[str]:
         if any(f"{group}/{path.name}" in str(path) for group in (own - {"/"} or {""}))
     }
     return sorted(str(path) for path, pid in ours.items() if not cgroups.alive(pid))
-
-
-def children(pid: int) -> list[int]:
-    """Return the child processes of a process.
-
-    psutil reads every process of the machine. That is too slow for a test that must kill a process
-    before it has started.
-    """
-    pids: list[int] = []
-    with contextlib.suppress(OSError):
-        # a thread that has ended says nothing about the others
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                pids += map(int, (task / "children").read_text().split())
-    return pids
 
 
 def descendants(pid: int) -> set[int]:

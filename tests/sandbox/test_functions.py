@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sandbox.protocol import AssertTest, Job, Limits, Report
-from tests.sandbox.jobs import QUICK, asserting
+from tests.sandbox.jobs import QUICK, SAY, asserting
 
 Judge = Callable[[Job], Report]
 TWICE = "def f(g):\n    def both(x):\n        return g(g(x))\n    return both"
@@ -90,7 +90,6 @@ EVERYWHERE = (
     "    return 's3cret' in repr(g.__code__.co_consts) + repr(held[1]) + str([o "
     "for o in held[0] if type(o) is str])"
 )
-SAY = "import os, struct\ndef say(text):\n    os.write(4, struct.pack('>I', len(text)) + text)\n"
 ATTACKS = {
     "an assertion swallowed": (
         "def f(g):\n    try:\n        g(0)\n    except BaseException:\n        pass",

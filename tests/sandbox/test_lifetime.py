@@ -18,11 +18,12 @@ from typing import Literal
 import psutil
 import pytest
 
+from sandbox.isolation.process_tree import children
 from sandbox.protocol import CallTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from sandbox.worker.slot import sweep
 from tests.sandbox.jobs import QUICK, asserting, call, stdio
-from tests.sandbox.left import children, descendants
+from tests.sandbox.left import descendants
 
 RIGHT = "def f(a, b):\n    return a + b\n"
 # The writer is a child: the program itself returns an answer and ends, and the pipe is still

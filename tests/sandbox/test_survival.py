@@ -23,10 +23,11 @@ import pytest
 
 from sandbox.backends.local import LocalBackend, LocalChannel
 from sandbox.isolation import cgroups, process_tree
+from sandbox.isolation.process_tree import children
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from tests.sandbox.jobs import QUICK, call
-from tests.sandbox.left import children, slot_cgroups
+from tests.sandbox.left import slot_cgroups
 
 ADD = "def f(a, b):\n    return a + b"
 SLOW = "import time\ntime.sleep(0.3)\ndef f(a, b):\n    return a + b"
@@ -388,8 +389,7 @@ def test_importing_the_sandbox_imports_no_heavy_package() -> None:
 
 def test_the_descendants_of_another_process_are_killed() -> None:
     parent = subprocess.Popen(["sh", "-c", "sleep 99 & sleep 99 & wait"])
-    children = psutil.Process(parent.pid).children
-    while len(children()) < 2:
+    while len(children(parent.pid)) < 2:
         time.sleep(0.01)
     process_tree.kill_descendants(parent.pid)
     assert parent.wait(10) == 0
