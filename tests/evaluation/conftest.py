@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_draw
 from problems.schema import Problem
-from sandbox.sandbox import Sandbox
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +23,3 @@ def checkpoint(problems: list[Problem], tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("a checkpoint")
     make(TinyModel(hidden=32, layers=2), [problem.statement for problem in problems] * 4, folder)
     return folder
-
-
-@pytest.fixture(scope="session")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as opened:
-        yield opened

@@ -1,15 +1,12 @@
-"""The folder of real data and a sandbox; tests without their data are skipped."""
+"""The folder of real data; tests without their data are skipped."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from sandbox.config import SandboxConfig
-from sandbox.sandbox import Sandbox
 
 DATA = Path(
     os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data")
@@ -26,9 +23,3 @@ def data() -> Callable[[str], Path]:
         return DATA / name
 
     return folder
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
