@@ -33,10 +33,12 @@ def importing(process: psutil.Process) -> bool:
 
 
 def waiting(process: psutil.Process) -> bool:
-    """Whether the process has begun, and uses no CPU any more."""
-    before = sum(process.cpu_times()[:2])
-    time.sleep(0.4)
-    return bool(before > 0.08 and sum(process.cpu_times()[:2]) - before < 0.05)
+    """Whether the process has begun, and sleeps; a starved one on a busy machine does not."""
+    for _ in range(8):
+        time.sleep(0.05)
+        if process.status() != psutil.STATUS_SLEEPING:
+            return False
+    return bool(sum(process.cpu_times()[:2]) > 0.08)
 
 
 def interrupted(home: Path, *arguments: str, when: Callable[[psutil.Process], bool]) -> str:

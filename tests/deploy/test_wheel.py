@@ -79,7 +79,6 @@ def run_outside(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 
