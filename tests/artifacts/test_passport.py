@@ -96,13 +96,10 @@ def test_the_summary_has_the_main_facts(store: Store) -> None:
     assert summary["dataset"] == store.require("datasets", "clean_problems").content_hash
     assert (summary["contamination_report"], summary["reward"]) == ("c0ffee", "a reward")
     assert (summary["harness"], summary["isolation"]) == (["1"], ["all of it"])
-    assert (
-        summary["base_model"] == store.require("checkpoints", "base_model").content_hash
-        and summary["base"] == "made from scratch"
-    )
-    assert summary["seeds"] == {"chain-0001": 7, "base_model": 3} and summary["config"] == {
-        "steps": 2
-    }
+    assert summary["base_model"] == store.require("checkpoints", "base_model").content_hash
+    assert summary["base"] == "made from scratch"
+    assert summary["seeds"] == {"chain-0001": 7, "base_model": 3}
+    assert summary["config"] == {"steps": 2}
     assert summary["code_versions"] == [
         store.require("checkpoints", "chain-0001").manifest.code_version
     ]
@@ -133,9 +130,8 @@ def test_drafts_of_other_processes_are_ignored(store: Store) -> None:
 def test_every_edge_of_the_json_connects_two_nodes(store: Store) -> None:
     graph = passport(store).as_json()
     ids = {node["id"] for node in graph["nodes"]}
-    assert len(ids) == len(graph["nodes"]) and all(
-        {edge["from"], edge["to"]} <= ids for edge in graph["edges"]
-    )
+    assert len(ids) == len(graph["nodes"])
+    assert all({edge["from"], edge["to"]} <= ids for edge in graph["edges"])
     assert {edge["role"] for edge in graph["edges"] if edge["to"].startswith("chain-0001@")} == {
         "start",
         "training_rows",

@@ -44,7 +44,8 @@ def test_a_published_artifact_is_found_and_current(tmp_path: Path) -> None:
 def test_a_key_is_published_once(tmp_path: Path) -> None:
     store = Store(tmp_path)
     first = publish(store, "a", "1")
-    assert publish(store, "a", "2") == first and (first.path / "numbers.txt").read_text() == "1"
+    assert publish(store, "a", "2") == first
+    assert (first.path / "numbers.txt").read_text() == "1"
 
 
 class Late(Store):
@@ -58,17 +59,16 @@ class Late(Store):
 
 def test_the_first_of_two_concurrent_publications_is_kept(tmp_path: Path) -> None:
     artifact = publish(Late(tmp_path), "a", "of the second")
-    assert (
-        artifact == Store(tmp_path).current("datasets", "numbers")
-        and (artifact.path / "numbers.txt").read_text() == "of the first"
-    )
+    assert artifact == Store(tmp_path).current("datasets", "numbers")
+    assert (artifact.path / "numbers.txt").read_text() == "of the first"
     assert [path.name for path in artifact.path.parent.iterdir() if path.is_dir()] == ["a"]
 
 
 def test_a_folder_without_a_manifest_is_replaced(tmp_path: Path) -> None:
     (half := tmp_path / "datasets" / "numbers" / "a").mkdir(parents=True)
     (half / "half").touch()
-    assert publish(Store(tmp_path), "a", "1").path == half and not (half / "half").exists()
+    assert publish(Store(tmp_path), "a", "1").path == half
+    assert not (half / "half").exists()
 
 
 def test_a_changed_file_fails_verification(tmp_path: Path) -> None:
@@ -88,10 +88,8 @@ def test_the_draft_of_a_killed_process_is_removed_later(tmp_path: Path) -> None:
         == -9
     )
     store = Store(tmp_path)
-    assert (
-        len(list(tmp_path.glob("*/*/.draft-*"))) == 1
-        and store.current("datasets", "numbers") is None
-    )
+    assert len(list(tmp_path.glob("*/*/.draft-*"))) == 1
+    assert store.current("datasets", "numbers") is None
     publish(store, "a", "1")
     assert list(tmp_path.glob("*/*/.draft-*")) == []
 
@@ -109,6 +107,5 @@ def test_versions_of_a_remote_store_are_cached(tmp_path: Path) -> None:
     [artifact] = Store("memory://versions", cache=tmp_path / "other").versions(
         "datasets", "numbers"
     )
-    assert (artifact.path / "numbers.txt").read_text() == "1" and artifact.path.is_relative_to(
-        tmp_path / "other"
-    )
+    assert (artifact.path / "numbers.txt").read_text() == "1"
+    assert artifact.path.is_relative_to(tmp_path / "other")

@@ -84,7 +84,8 @@ def test_another_file_counts_by_its_content(tmp_path: Path) -> None:
     for content in (b"", b"text", b"text2", bytes(8) + b"x", b"\2" + bytes(7) + b"[]x"):
         path.write_bytes(content)
         hashes.add(weights_hash(tmp_path))
-    assert len(hashes) == 6 and "" in hashes
+    assert len(hashes) == 6
+    assert "" in hashes
 
 
 def test_a_published_folders_hash_is_read_from_beside_it(tmp_path: Path) -> None:

@@ -55,5 +55,6 @@ def test_an_artifact_published_to_s3_is_found_by_another_machine(tmp_path: Path)
                 folder, Manifest(kind="checkpoints", name="model", key="k", content_hash="")
             )
         fetched = there.require("checkpoints", "model")
-        assert fetched.manifest == published.manifest and fetched.path != published.path
+        assert fetched.manifest == published.manifest
+        assert fetched.path != published.path
         there.verify(fetched)

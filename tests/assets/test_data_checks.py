@@ -52,7 +52,8 @@ def test_a_stored_gated_problem_fails_its_check(refreshed: RunContext) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
     add_clean_problem(refreshed, replace(problem, gated=True, source="own", problem_id="own/gated"))
     result = run_check(no_gated_problem, refreshed)
-    assert not result.passed and result.metadata["problem_ids"].value == ["own/gated"]
+    assert not result.passed
+    assert result.metadata["problem_ids"].value == ["own/gated"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,8 @@ def test_a_gated_task_marked_as_open_fails_its_check(
         replace(problem, gated=False, split="train", source="own", problem_id=name, extra=extra),
     )
     result = run_check(no_gated_problem, refreshed)
-    assert not result.passed and result.metadata["problem_ids"].value == [name]
+    assert not result.passed
+    assert result.metadata["problem_ids"].value == [name]
 
 
 def test_a_stored_held_out_composition_fails_its_check(
@@ -81,7 +83,8 @@ def test_a_stored_held_out_composition_fails_its_check(
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
     add_clean_problem(refreshed, replace(problem, split="train"))
     result = run_check(no_heldout_function, refreshed)
-    assert not result.passed and result.metadata["problem_ids"].value == [problem.problem_id]
+    assert not result.passed
+    assert result.metadata["problem_ids"].value == [problem.problem_id]
 
 
 def test_a_stored_secret_fails_its_check_without_being_repeated(
@@ -94,8 +97,10 @@ def test_a_stored_secret_fails_its_check_without_being_repeated(
     )
     result = run_check(no_secret, refreshed)
     [entry] = result.metadata["problems"].value  # type: ignore[misc, union-attr]
-    assert not result.passed and problem.problem_id in str(entry)
-    assert "statement" in str(entry) and "jane.roe" not in str(entry)
+    assert not result.passed
+    assert problem.problem_id in str(entry)
+    assert "statement" in str(entry)
+    assert "jane.roe" not in str(entry)
 
 
 def test_stored_weak_tests_fail_their_check(refreshed: RunContext) -> None:
@@ -113,7 +118,8 @@ def test_stored_weak_tests_fail_their_check(refreshed: RunContext) -> None:
             Manifest(kind="datasets", name="verified_problems", key="planted", content_hash=""),
         )
     result = run_check(verified_tests_are_strong, refreshed)
-    assert not result.passed and result.metadata["count"].value == 2
+    assert not result.passed
+    assert result.metadata["count"].value == 2
     assert weak.problem_id in str(result.metadata["weak"].value)
     assert result.metadata["unmeasured"].value == [unmeasured.problem_id]
 
@@ -139,7 +145,8 @@ def test_the_counts_of_each_stage_fit_80_columns(
     verified = datasets(refreshed)["verified_problems"].manifest.facts
     removed = verified["came_in"] - verified["kept"]
     counts = rf"verified_problems +{verified['came_in']}\b.*\b{verified['kept']}\b.*\b{removed}\b"
-    assert any(re.match(counts, line) for line in lines) and max(map(len, lines)) <= 80
+    assert any(re.match(counts, line) for line in lines)
+    assert max(map(len, lines)) <= 80
 
 
 def test_data_diff_and_show_explain_a_change(
@@ -151,10 +158,8 @@ def test_data_diff_and_show_explain_a_change(
     [first, *_] = read_parquet(datasets(refreshed)["clean_problems"].path / "problems.parquet")
     output = StringIO()
     console = Console(file=output, width=150)
-    assert (
-        diff("previous", "current", Settings.read(), console) == 0
-        and show(first.problem_id, Settings.read(), console) == 0
-    )
+    assert diff("previous", "current", Settings.read(), console) == 0
+    assert show(first.problem_id, Settings.read(), console) == 0
     assert all(
         words in output.getvalue() for words in ("1 added", "+ own/new", "removed", "static")
     )

@@ -46,24 +46,22 @@ def test_changed_limits_give_another_dataset_and_can_be_undone(
 ) -> None:
     first, console = datasets(refreshed), Console(file=StringIO(), width=150)
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
-    assert data_limits(True, Settings.read(), console) == 0 and refresh(refreshed, instance).success
+    assert data_limits(True, Settings.read(), console) == 0
+    assert refresh(refreshed, instance).success
     second = datasets(refreshed)
-    assert (
-        second["raw_problems"] == first["raw_problems"]
-        and "limits" in second["verified_problems"].manifest.inputs
-    )
+    assert second["raw_problems"] == first["raw_problems"]
+    assert "limits" in second["verified_problems"].manifest.inputs
     assert second["verified_problems"].content_hash != first["verified_problems"].content_hash
     seconds = {
         problem.limits.cpu_s
         for problem in read_parquet(second["clean_problems"].path / "problems.parquet")
     }
-    assert seconds == {SECONDS[0]} and stale(Settings.read(), Damage()) == []
+    assert seconds == {SECONDS[0]}
+    assert stale(Settings.read(), Damage()) == []
     (refreshed.home.path / "limits.json").unlink()
-    assert (
-        stale(Settings.read(), Damage()) != []
-        and refresh(refreshed, instance).success
-        and datasets(refreshed) == first
-    )
+    assert stale(Settings.read(), Damage()) != []
+    assert refresh(refreshed, instance).success
+    assert datasets(refreshed) == first
 
 
 def test_two_homes_get_the_same_datasets(
@@ -118,11 +116,9 @@ def test_sources_are_partitions_and_bad_rows_are_reported(
     [removed] = json.loads(
         (artifacts["verified_problems"].path / "removed.json").read_text(encoding="utf-8")
     )
-    assert (
-        rejected["row"] == "own.jsonl: line 3"
-        and removed["problem_id"] == "own/2"
-        and "solution" in removed["reason"]
-    )
+    assert rejected["row"] == "own.jsonl: line 3"
+    assert removed["problem_id"] == "own/2"
+    assert "solution" in removed["reason"]
     assert "own/1" in {
         problem.problem_id
         for problem in read_parquet(artifacts["clean_problems"].path / "problems.parquet")
@@ -177,7 +173,8 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
         ]
         == 1
     )
-    assert variants and not any(
+    assert variants
+    assert not any(
         problem.parents
         for problem in read_parquet(clean.path / "problems.parquet")
         if "own/copied" in problem.parents
@@ -198,4 +195,5 @@ def test_a_missing_source_fails_with_its_name(
     own.unlink()
     assert not refresh(run_context, instance).success
     record = PipelineRun(run_context.home.runs / "data").record
-    assert record.failures == 1 and str(own) in record.error
+    assert record.failures == 1
+    assert str(own) in record.error

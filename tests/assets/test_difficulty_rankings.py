@@ -62,22 +62,23 @@ def store_ranking(stage: StageContext, policy: str, passed: dict[str, int]) -> N
 def test_every_ranked_checkpoint_is_on_the_scale(stage: StageContext) -> None:
     store_ranking(stage, "first", {"a": 1, "b": 0, "c": 3})
     one = scale_artifact(stage)
-    assert "one checkpoint" in scale_markdown(one) and scale_artifact(stage) == one
+    assert "one checkpoint" in scale_markdown(one)
+    assert scale_artifact(stage) == one
     store_ranking(stage, "better", {"a": 3, "b": 2, "d": 4})
     both = scale_artifact(stage)
     names = [
         both.manifest.facts["checkpoints"][row.name] for row in read_scale(both.path).abilities
     ]
-    assert (
-        names == ["first", "better"]
-        and "2 checkpoints" in scale_markdown(both)
-        and "| better | +" in scale_markdown(both)
-    )
-    assert len(read_scale(both.path).difficulties) == 4 and both.manifest.key != one.manifest.key
+    assert names == ["first", "better"]
+    assert "2 checkpoints" in scale_markdown(both)
+    assert "| better | +" in scale_markdown(both)
+    assert len(read_scale(both.path).difficulties) == 4
+    assert both.manifest.key != one.manifest.key
 
 
 def test_the_static_score_is_correlated_with_the_measured_ranking() -> None:
     ranks = rank({"a": [True, True], "b": [True, False], "c": [False, False]})
     text = agreement(ranks, {"a": 0.1, "b": 0.5, "c": 0.9})
-    assert "Spearman +1.00" in text and "3 problems" in text
+    assert "Spearman +1.00" in text
+    assert "3 problems" in text
     assert "are equal" in agreement(ranks, dict.fromkeys("abc", 0.5))

@@ -119,7 +119,8 @@ def test_a_repeated_decision_is_the_same(
     home_builder.promoted("first")
     stage_context = challenge(home_builder, "chain-0002", 160)
     entry = gate(stage_context)
-    assert entry.kind == "promote" and entry.decision["level"] == FIRST_LEVEL
+    assert entry.kind == "promote"
+    assert entry.decision["level"] == FIRST_LEVEL
     assert gate(stage_context).entry == entry.entry
     challenge(home_builder, "chain-0003", 100)
     assert decision_of_run(home_builder, "chain-0002") == entry.decision
@@ -213,9 +214,8 @@ def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None
         ("chain-0003", True),
     ]
     assert gates[0].level == FIRST_LEVEL > gates[1].level
-    assert [row[0] for row in alpha_rows(gates)] == ["chain-0003", "chain-0002"] and alpha_rows(
-        gates
-    )[0][-1] == f"{gates[0].level + gates[1].level:.3g}"
+    assert [row[0] for row in alpha_rows(gates)] == ["chain-0003", "chain-0002"]
+    assert alpha_rows(gates)[0][-1] == f"{gates[0].level + gates[1].level:.3g}"
 
 
 def test_the_gate_receives_suspect_tasks_and_measures(home_builder: HomeBuilder) -> None:
@@ -234,7 +234,8 @@ def test_the_gate_receives_suspect_tasks_and_measures(home_builder: HomeBuilder)
             home_builder.run_context.store.require("checkpoints", "chain-0002"), 160, 400, "v"
         ).model_copy(update={"measured": {"tokens": 800.0}}),
     )
-    assert facts.suspects == {"heldout": ("t/1",)} and facts.measures == {
+    assert facts.suspects == {"heldout": ("t/1",)}
+    assert facts.measures == {
         "contamination": 1 / 400,
         "tokens": 2.0,
     }

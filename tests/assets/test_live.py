@@ -31,21 +31,22 @@ def test_dagster_gets_figures_of_run_and_machine_as_numbers() -> None:
         "memory_gib": 7.5,
         "minutes_left": 60.0,
     }
-    assert figures["step"] == 2 and figures["steps"] == 4
+    assert figures["step"] == 2
+    assert figures["steps"] == 4
 
 
 def test_cost_and_end_are_estimated_from_finished_steps() -> None:
     figures = live(HISTORY, MESSAGES, 4, price=3.0, now=1000.0)
     assert figures["cost_of_the_steps"] == pytest.approx(3.0)
     end = figures["expected_end"]
-    assert isinstance(end, dg.TimestampMetadataValue) and end.value == pytest.approx(1000.0 + 3600)
+    assert isinstance(end, dg.TimestampMetadataValue)
+    assert end.value == pytest.approx(1000.0 + 3600)
 
 
 def test_without_price_or_message_their_figures_are_missing() -> None:
     figures = live(HISTORY, [], 4, 0.0, 0.0)
-    assert not {"cost_of_the_steps", "cpu_percent"} & set(figures) and "data:image/svg+xml" in str(
-        figures["curves"].value
-    )
+    assert not {"cost_of_the_steps", "cpu_percent"} & set(figures)
+    assert "data:image/svg+xml" in str(figures["curves"].value)
 
 
 def test_each_of_several_machines_has_its_own_figures() -> None:
@@ -68,4 +69,5 @@ def test_each_of_several_machines_has_its_own_figures() -> None:
         "cpu_percent of 10.0.0.3": 90.0,
         "cpu_percent of 10.0.0.4": 20.0,
     }
-    assert figures["reward"] == 0.2 and "time" not in figures
+    assert figures["reward"] == 0.2
+    assert "time" not in figures

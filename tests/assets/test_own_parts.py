@@ -56,7 +56,8 @@ def test_a_changed_plugin_file_is_another_training(
     mine.write_text("def loss(): return 1\n")
     after = job(tmp_path, named)
     assert after.inputs["plugins.loss"] == hash_file(mine) != before.inputs["plugins.loss"]
-    assert after.key != before.key and after.folder != before.folder
+    assert after.key != before.key
+    assert after.folder != before.folder
 
 
 def test_a_custom_reward_manager_is_marked_as_unverified(tmp_path: Path) -> None:

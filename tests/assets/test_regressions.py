@@ -104,9 +104,8 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
     assert entry.kind == "promote", entry.decision["reasons"]
     lost = {problems[0].problem_id}
     regressions = RegressionSet(home_builder.run_context.home.regressions)
-    assert {row.task_id for row in regressions.read()} == lost and {
-        (row.solved_by, row.lost_by) for row in regressions.read()
-    } == {("first", "chain-0002")}
+    assert {row.task_id for row in regressions.read()} == lost
+    assert {(row.solved_by, row.lost_by) for row in regressions.read()} == {("first", "chain-0002")}
     gate(stage(home_builder, "chain-0002"))
     assert len(regressions.read()) == 1
     open_run(
@@ -122,9 +121,8 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
         benchmark.name: benchmark
         for benchmark in benchmarks_of(stage(home_builder, "chain-0003"))[0]
     }
-    assert {
-        problem.problem_id for problem in benchmarks["regression"].problems
-    } == lost and benchmarks["regression"].gated
+    assert {problem.problem_id for problem in benchmarks["regression"].problems} == lost
+    assert benchmarks["regression"].gated
     assert "regression" not in {
         benchmark.name for benchmark in benchmarks_of(stage(home_builder, "chain-0002"))[0]
     }
@@ -184,11 +182,9 @@ def test_problems_that_resemble_lost_tasks_get_more_weight() -> None:
     weights = boosted({problem.problem_id: 1.0 for problem in train}, train, [lost])
     same = replace(train[0], tags=lost.tags, extra=lost.extra)
     assert boosted({}, [same], [lost])[same.problem_id] == 4.0
-    assert (
-        min(weights.values()) >= 1.0
-        and max(weights.values()) < 4.0
-        and len(set(weights.values())) > 3
-    )
+    assert min(weights.values()) >= 1.0
+    assert max(weights.values()) < 4.0
+    assert len(set(weights.values())) > 3
 
 
 def test_only_a_run_after_a_regression_samples_by_weight(
@@ -207,11 +203,7 @@ def test_only_a_run_after_a_regression_samples_by_weight(
             regression=regression,
         )
     plain, regressed = stage(home_builder, "chain-0001"), stage(home_builder, "chain-0002")
-    assert (
-        regression_problems(plain) == []
-        and training_of(plain) == home_builder.run_context.profile.training
-    )
-    assert (
-        regression_problems(regressed) == DRAW[:2]
-        and training_of(regressed).curriculum.schedule == "weighted"
-    )
+    assert regression_problems(plain) == []
+    assert training_of(plain) == home_builder.run_context.profile.training
+    assert regression_problems(regressed) == DRAW[:2]
+    assert training_of(regressed).curriculum.schedule == "weighted"

@@ -78,10 +78,8 @@ def test_a_passport_without_a_mark_is_clean() -> None:
         content_hash="h",
         facts={"unverified": ["chain-0001"]},
     )
-    assert (
-        unverified_by(manifest) == ["chain-0001"]
-        and unverified_by(manifest.model_copy(update={"facts": {}})) == []
-    )
+    assert unverified_by(manifest) == ["chain-0001"]
+    assert unverified_by(manifest.model_copy(update={"facts": {}})) == []
 
 
 @pytest.mark.parametrize(

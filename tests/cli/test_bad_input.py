@@ -20,7 +20,8 @@ def refused(ratchet: Called, home: Path, *arguments: str) -> str:
     """Return the error of `ratchet train`, which must refuse these arguments."""
     code, _, error = ratchet(home, "train", "--profile", "small", *arguments)
     assert code == 2, error
-    assert error.startswith("error: ") and len(error.splitlines()) == 1, error
+    assert error.startswith("error: "), error
+    assert len(error.splitlines()) == 1, error
     assert not (home / "runs").exists()
     return error
 
@@ -93,7 +94,8 @@ def test_a_reward_that_pays_for_hacks_is_refused(ratchet: Called, tmp_path: Path
             "--set",
             "needs.memory_gib=1",
         )
-        assert "exploit battery" in error and "ratchet reward verify" in error
+        assert "exploit battery" in error
+        assert "ratchet reward verify" in error
 
 
 @pytest.mark.slow

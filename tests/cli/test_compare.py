@@ -88,11 +88,9 @@ def test_three_models_are_compared_with_holm_correction(run_compare: Run, tmp_pa
     text = run_compare(*(written(tmp_path, scorecard) for scorecard in (OLD, BETTER, LUCKY)), to=to)
     rows = json.loads(to.read_text(encoding="utf-8"))
     assert [row["p_holm"] for row in rows] == pytest.approx([2 * rows[0]["p"], rows[1]["p"]])
-    assert (
-        "better is better" in text
-        and "no difference shown" in text
-        and re.search(r"\b2 tests\b.*Holm", text)
-    )
+    assert "better is better" in text
+    assert "no difference shown" in text
+    assert re.search(r"\b2 tests\b.*Holm", text)
 
 
 def test_champion_and_previous_name_checkpoints(run_compare: Run, tmp_path: Path) -> None:
@@ -139,7 +137,8 @@ def test_runs_of_a_recipe_are_compared_over_seeds_and_tasks(
         for i in range(3)
     ]
     text = run_compare(",".join(map(str, runs)), ",".join(map(str, better)))
-    assert "(3 and 3 runs)" in text and "+25.0" in text
+    assert "(3 and 3 runs)" in text
+    assert "+25.0" in text
     with pytest.raises(Incomparable, match="two of each"):
         run_compare(runs[0], ",".join(map(str, better)))
 
@@ -160,7 +159,8 @@ def test_pass_at_k_is_compared_without_suspect_tasks(run_compare: Run, tmp_path:
         k=5,
         suspects=suspects,
     )
-    assert "50.0 → 99.6 %" in text and "without the 1 task" in text
+    assert "50.0 → 99.6 %" in text
+    assert "without the 1 task" in text
 
 
 def test_missing_scores_are_named(run_compare: Run, tmp_path: Path) -> None:
@@ -186,11 +186,9 @@ def test_a_truncated_scorecard_is_refused_in_one_line(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert (
-        run.returncode == 2
-        and run.stderr.startswith(f"error: {half}: ")
-        and run.stderr.count("\n") == 1
-    )
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"error: {half}: ")
+    assert run.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -213,13 +211,16 @@ def test_logs_of_another_tool_are_compared(run_compare: Run, tmp_path: Path) -> 
     [row] = json.loads(to.read_text(encoding="utf-8"))
     assert (row["first"], row["other"]) == ("mockllm/small", "mockllm/large")
     assert (row["tasks"], row["won"], row["lost"], row["tasks_needed"]) == (9, 7, 0, 9)
-    assert "mockllm/large is better" in text and "add-2" in text and "Inspect, match" in text
+    assert "mockllm/large is better" in text
+    assert "add-2" in text
+    assert "Inspect, match" in text
 
 
 def test_a_folder_of_samples_is_compared_by_the_named_scores(run_compare: Run) -> None:
     folders = [LOGS / "lm_eval" / name for name in ("small", "large")]
     text = run_compare(*folders, metrics=["exact_match,strict-match", "acc"])
-    assert text.count("30.0 → 100.0 %") == 2 and "2 tests" in text
+    assert text.count("30.0 → 100.0 %") == 2
+    assert "2 tests" in text
 
 
 def test_unequal_numbers_of_completions_are_named(run_compare: Run) -> None:
@@ -230,7 +231,9 @@ def test_unequal_numbers_of_completions_are_named(run_compare: Run) -> None:
 @pytest.mark.parametrize("width", [240, 60])
 def test_no_figure_is_cut_off(run_compare: Run, width: int) -> None:
     text = run_compare(*sorted(LOGS.glob("evalplus/*")), width=width)
-    assert "−60.0 (−83.2 to −15.6)" in text and "large is better" in text and "…" not in text
+    assert "−60.0 (−83.2 to −15.6)" in text
+    assert "large is better" in text
+    assert "…" not in text
 
 
 def test_commands_that_need_programs_refuse_a_log_without(tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ def test_a_training_whose_record_is_damaged_is_named(
 ) -> None:
     path = damage(home, "runs/chain-0001/run.json")
     code, _, errors = ratchet(home, *command.split())
-    assert code == 2 and errors.startswith(f"error: {path}: cannot be read")
+    assert code == 2
+    assert errors.startswith(f"error: {path}: cannot be read")
 
 
 @pytest.mark.parametrize("command", ["draws", "samples", "jobs logs", "jobs profile"])
@@ -142,14 +143,17 @@ def test_the_other_trainings_are_listed(ratchet: Called, home: Path) -> None:
     record = damage(home, "runs/chain-0002/run.json")
     job = damage(home, "runs/chain-0001/training/*/job.json")
     code, output, errors = ratchet(home, "jobs", "list")
-    assert code == 2 and "chain-0001" in output
+    assert code == 2
+    assert "chain-0001" in output
     assert all(f"error: {path}: cannot be read" in errors for path in (record, job))
 
 
 def test_the_other_steps_are_listed(ratchet: Called, home: Path) -> None:
     path = damage(home, "runs/*/training/*/samples/step-000002.jsonl")
     code, output, errors = ratchet(home, "draws")
-    assert code == 2 and "\n    1  " in output and str(path) in errors
+    assert code == 2
+    assert "\n    1  " in output
+    assert str(path) in errors
 
 
 @pytest.mark.parametrize(
@@ -158,21 +162,28 @@ def test_the_other_steps_are_listed(ratchet: Called, home: Path) -> None:
 def test_the_status_shows_everything_else(ratchet: Called, home: Path, pattern: str) -> None:
     path = damage(home, pattern, other_text)
     code, output, errors = ratchet(home, "status")
-    assert code == 2 and "chain-0001  done" in output
-    assert str(path) in errors and errors.count("\n") == 1
+    assert code == 2
+    assert "chain-0001  done" in output
+    assert str(path) in errors
+    assert errors.count("\n") == 1
 
 
 def test_the_other_datasets_are_shown(ratchet: Called, home: Path) -> None:
     path = damage(home, "datasets/augmented_problems/*/problems.parquet")
     code, output, errors = ratchet(home, "data", "show")
-    assert code == 2 and "clean_problems" in output and "augmented_problems" not in output
-    assert errors.startswith(f"error: {path}: ") and errors.count("\n") == 1
+    assert code == 2
+    assert "clean_problems" in output
+    assert "augmented_problems" not in output
+    assert errors.startswith(f"error: {path}: ")
+    assert errors.count("\n") == 1
 
 
 def test_the_other_scores_are_shown(ratchet: Called, home: Path) -> None:
     path = damage(home, "scores/chain-0001--heldout/*/scorecard.json")
     code, output, errors = ratchet(home, "quality")
-    assert code == 2 and "validation" in output and str(path) in errors
+    assert code == 2
+    assert "validation" in output
+    assert str(path) in errors
 
 
 def test_a_comparison_reads_only_the_scores_that_it_compares(ratchet: Called, home: Path) -> None:
@@ -186,7 +197,8 @@ def test_a_manifest_elsewhere_does_not_cost_the_provenance(ratchet: Called, home
     _, intact, _ = ratchet(home, "provenance", "1")
     path = damage(home, "datasets/difficulty_rankings/*/manifest.json")
     code, output, errors = ratchet(home, "provenance", "1")
-    assert (code, output) == (2, intact) and str(path) in errors
+    assert (code, output) == (2, intact)
+    assert str(path) in errors
 
 
 @pytest.mark.parametrize("command", ["registry", "train"])
@@ -204,7 +216,8 @@ def test_a_folder_in_place_of_a_file_is_named(ratchet: Called, home: Path) -> No
     path.unlink()
     path.mkdir()
     code, _, errors = ratchet(home, "jobs", "show")
-    assert code == 2 and errors.startswith(f"error: {path}: Is a directory: ")
+    assert code == 2
+    assert errors.startswith(f"error: {path}: Is a directory: ")
 
 
 def test_an_emptied_ledger_makes_no_first_champion(ratchet: Called, home: Path) -> None:
@@ -212,4 +225,5 @@ def test_an_emptied_ledger_makes_no_first_champion(ratchet: Called, home: Path) 
     path = damage(home, "promotions.db", emptied)
     for command in (["explain", "1"], ["registry"], ["train"], ["rollback"]):
         code, _, errors = ratchet(home, *command)
-        assert code == 2 and f"error: {path}: the ledger has no entry, but chain-0001" in errors
+        assert code == 2
+        assert f"error: {path}: the ledger has no entry, but chain-0001" in errors

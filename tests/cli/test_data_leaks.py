@@ -72,10 +72,12 @@ def test_brackets_in_rows_and_evidence_are_printed_as_they_are(tmp_path: Path) -
     rows, console = tmp_path / "rows.jsonl", Console(width=200, record=True)
     rows.write_text('{"[/b]": 1}\n')
     result = CliRunner().invoke(app, ["leaks", str(rows), "--benchmark", "humaneval"])
-    assert isinstance(result.exception, ProblemError) and "among [/b]" in result.output
+    assert isinstance(result.exception, ProblemError)
+    assert "among [/b]" in result.output
     console.print(_table([Leak("[i]", "leak", "humaneval/1", "text", "a[/b]\\")], 1))
     printed = console.export_text()
-    assert "[i]" in printed and "a[/b]\\ " in printed
+    assert "[i]" in printed
+    assert "a[/b]\\ " in printed
 
 
 def test_every_row_that_cannot_be_read_is_named_and_fails_the_command(
@@ -96,5 +98,6 @@ def test_every_row_that_cannot_be_read_is_named_and_fails_the_command(
     rows.write_text("".join(json.dumps(row) + "\n" for row in [clean, *unread]))
     arguments = ["leaks", str(rows), "--benchmark", "humaneval", "--data", str(tasks)]
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2 and "1 clean, 25 skipped" in result.stdout
+    assert result.exit_code == 2
+    assert "1 clean, 25 skipped" in result.stdout
     assert all(f"line {line}: " in result.stderr for line in range(2, 27))

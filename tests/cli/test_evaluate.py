@@ -66,16 +66,20 @@ def test_a_second_run_uses_the_cached_verdicts(
     options = EvaluationOptions("humaneval", file, tmp_path / "verdicts.jsonl", ks=(1, 2, 3))
     code, output = run(options, write_completions(tmp_path / "completions.jsonl", completions))
     written = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-    assert code == 0 and "50.0 %" in output and re.search("HumanEval/0 has 2 samples", output)
+    assert code == 0
+    assert "50.0 %" in output
+    assert re.search("HumanEval/0 has 2 samples", output)
     assert [(row["task_id"], row["sample"], row["base"]) for row in written][:2] == [
         ("HumanEval/0", 0, True),
         ("HumanEval/0", 1, False),
     ]
     card = json.loads((tmp_path / "verdicts.scorecard.json").read_text())
     # The file has neither tokens nor seconds.
-    assert "cost" not in output and set(card["figures"]["spent"].values()) == {None}
+    assert "cost" not in output
+    assert set(card["figures"]["spent"].values()) == {None}
     base = card["figures"]["scores"]["base"]
-    assert base["pass@2"]["value"] == 1.0 and base["pass@3"]["value"] is None
+    assert base["pass@2"]["value"] == 1.0
+    assert base["pass@3"]["value"] is None
     monkeypatch.setattr(Sandbox, "__enter__", lambda self: pytest.fail("a sandbox was opened"))
     assert run(options, tmp_path / "completions.jsonl")[0] == 0
 
@@ -228,7 +232,8 @@ def test_a_livecodebench_completion_gets_upstream_s_imports(
     harness = at.benchmark().harness
     [task] = harness.tasks.values()
     judged = harness.program(task, Completion("1", 0, program, whole=True), False)
-    assert judged.startswith("from string import *") and judged.endswith(program)
+    assert judged.startswith("from string import *")
+    assert judged.endswith(program)
 
 
 def test_the_fenced_program_of_a_chat_is_judged(

@@ -84,8 +84,10 @@ def test_bad_input_is_one_line_with_exit_code_two(
     ratchet: Called, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     code, out, error = ratchet(tmp_path / "a home", *arguments)
-    assert code == 2 and out == "", (code, out, error)
-    assert error.startswith("error: ") and len(error.splitlines()) == 1, error
+    assert code == 2, (code, out, error)
+    assert out == "", (code, out, error)
+    assert error.startswith("error: "), error
+    assert len(error.splitlines()) == 1, error
     assert re.search(message, error), error
 
 
@@ -93,7 +95,9 @@ def test_bad_input_is_one_line_with_exit_code_two(
 def test_a_home_that_is_a_file_is_refused(ratchet: Called, tmp_path: Path, command: str) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     code, out, error = ratchet(tmp_path / "file", *command.split())
-    assert code == 2 and out == "" and len(error.splitlines()) == 1
+    assert code == 2
+    assert out == ""
+    assert len(error.splitlines()) == 1
     assert f"{tmp_path / 'file'} is a file" in error
 
 
@@ -103,4 +107,6 @@ def test_a_home_in_use_has_exit_code_three(ratchet: Called, tmp_path: Path) -> N
         code, _, error = ratchet(tmp_path, "demo", "--profile", "small")
     finally:
         lease.release(tmp_path / "training.lease")
-    assert code == 3 and "chain-0001" in error and len(error.splitlines()) == 1
+    assert code == 3
+    assert "chain-0001" in error
+    assert len(error.splitlines()) == 1

@@ -96,20 +96,19 @@ def output_of(score: str, kind: str = "", task: str = "", count: int = 5) -> tup
 
 def test_failures_are_counted_by_kind(shown: HomeBuilder) -> None:
     code, text = output_of("me--heldout")
-    assert (
-        code == 0 and "3 of 4" in text and "test 1: 1, test 2: 1" in text and "KeyError: 1" in text
-    )
+    assert code == 0
+    assert "3 of 4" in text
+    assert "test 1: 1, test 2: 1" in text
+    assert "KeyError: 1" in text
 
 
 def test_a_failure_is_shown_with_prompt_completion_and_visible_test(shown: HomeBuilder) -> None:
     code, text = output_of("me--heldout", task="1")
-    assert (
-        code == 0
-        and "Write f." in text
-        and "my answer" in text
-        and "assert f(1) == [2]" in text
-        and "another" not in text
-    )
+    assert code == 0
+    assert "Write f." in text
+    assert "my answer" in text
+    assert "assert f(1) == [2]" in text
+    assert "another" not in text
     _, hidden = output_of("me--heldout", kind="wa", task="t/2")
     assert re.search("test 2.*hidden", hidden)
     _, raw = output_of("me--heldout", kind="RE KeyError")
@@ -134,6 +133,7 @@ def test_a_scorecard_file_is_accepted_and_a_missing_score_named(
 def test_quality_shows_a_line_per_score(shown: HomeBuilder) -> None:
     out = io.StringIO()
     assert show_quality([], "", Settings.read("small"), Console(file=out, width=200)) == 0
-    assert "0.750" in out.getvalue() and "50 tokens, 2 s" in out.getvalue()
+    assert "0.750" in out.getvalue()
+    assert "50 tokens, 2 s" in out.getvalue()
     with pytest.raises(NotReady, match=r"'humaneval'.*heldout"):
         show_quality([], "humaneval", Settings.read("small"), Console(file=out))

@@ -122,11 +122,9 @@ def test_the_list_marks_a_training_run(home: Home) -> None:
 
 def test_one_run_is_shown_with_its_algorithm_and_curve(home: Home) -> None:
     text = output_of(show_job, None)
-    assert (
-        "RLOO (Ahmadian et al. 2024, arXiv:2402.14740)" in text
-        and "0: 25.0%" in text
-        and "reward" in text
-    )
+    assert "RLOO (Ahmadian et al. 2024, arXiv:2402.14740)" in text
+    assert "0: 25.0%" in text
+    assert "reward" in text
 
 
 @pytest.fixture
@@ -144,13 +142,14 @@ def pipeline_run(home: Home) -> PipelineRun:
 def test_watching_a_finished_run_shows_all_of_it(pipeline_run: PipelineRun) -> None:
     pipeline_run.change(state="done", decision="promote", minutes=7.5, peak_pss_gib=6.3)
     text = output_of(watch, "chain-0001")
-    assert "7:30 min" in text and "peak 6.3 GiB" in text
-    assert "✓" in text and "verified_problems said" in text
-    assert re.search(r"0\.100 → 0\.250 +step 4", text) and "0: 25.0 %" in text
-    assert (
-        "profile small training.algorithm=rloo" in text
-        and text.splitlines()[-1] == "chain-0001: promoted"
-    )
+    assert "7:30 min" in text
+    assert "peak 6.3 GiB" in text
+    assert "✓" in text
+    assert "verified_problems said" in text
+    assert re.search(r"0\.100 → 0\.250 +step 4", text)
+    assert "0: 25.0 %" in text
+    assert "profile small training.algorithm=rloo" in text
+    assert text.splitlines()[-1] == "chain-0001: promoted"
 
 
 @pytest.mark.slow
@@ -209,7 +208,8 @@ def test_the_reason_of_an_early_end_is_shown(home: Home) -> None:
 def test_a_run_without_steps_shows_no_seconds_per_step(home: Home) -> None:
     assert "a step" in output_of(show_job, None)
     next((home.runs / "chain-0001" / "training" / "abc").glob("metrics-*.jsonl")).unlink()
-    assert "a step" not in output_of(show_job, None) and "0 of 20" in output_of(show_job, None)
+    assert "a step" not in output_of(show_job, None)
+    assert "0 of 20" in output_of(show_job, None)
 
 
 def test_faults_are_shown_with_their_run(home: Home) -> None:
@@ -249,7 +249,8 @@ def test_a_curriculum_shows_its_last_pass_rates(home: Home) -> None:
 
 def test_draws_of_a_uniform_run_come_from_its_samples(home: Home) -> None:
     text = output_of(show_draws, None, None)
-    assert "curriculum uniform" in text and text.splitlines()[-1].split() == [
+    assert "curriculum uniform" in text
+    assert text.splitlines()[-1].split() == [
         "4",
         "2",
         "2",
@@ -279,12 +280,10 @@ def test_draws_show_expected_and_measured_pass_rates(home: Home) -> None:
 
 def test_the_worst_completions_come_first_with_verdict_and_components(home: Home) -> None:
     text = output_of(show_samples, None, 4, True, False, 1)
-    assert (
-        "2 AC, 1 WA" in text
-        and "embedded/a" in text
-        and "embedded/b" not in text
-        and "correctness -1.00, format +0.10" in text
-    )
+    assert "2 AC, 1 WA" in text
+    assert "embedded/a" in text
+    assert "embedded/b" not in text
+    assert "correctness -1.00, format +0.10" in text
 
 
 def test_a_step_without_samples_names_the_available_steps(home: Home) -> None:
@@ -313,9 +312,8 @@ def test_a_manifest_runs_the_job_file_of_its_run(home: Home) -> None:
     manifest = yaml.safe_load(
         output_of(print_manifest, None, False, settings=Settings.read("cluster"))
     )
-    assert manifest["kind"] == "RayJob" and manifest["spec"]["entrypoint"].endswith(
-        f"{home.runs}/chain-0001/training/abc/job.json"
-    )
+    assert manifest["kind"] == "RayJob"
+    assert manifest["spec"]["entrypoint"].endswith(f"{home.runs}/chain-0001/training/abc/job.json")
     assert (
         yaml.safe_load(output_of(print_manifest, None, True, settings=Settings.read("cluster")))[
             "kind"

@@ -51,7 +51,8 @@ def test_a_run_in_a_background_job_ends_on_sigterm() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", IN_BACKGROUND], stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout and process.stdout.readline() == "runs\n"
+    assert process.stdout
+    assert process.stdout.readline() == "runs\n"
     process.send_signal(signal.SIGTERM)
     assert process.communicate(timeout=60)[0] == "ended\n"
 
@@ -80,7 +81,8 @@ def test_a_stopped_study_names_the_command_that_resumes_it(
         assert training.wait() != 0
     command = "`ratchet train --seeds 3 --profile small --set training.steps=4`"
     for output in (text, output_of(resume, settings=Settings.read())):
-        assert "study-a" in output and command in output
+        assert "study-a" in output
+        assert command in output
 
 
 @pytest.mark.slow

@@ -27,7 +27,8 @@ def test_an_unusable_plugin_is_one_line_with_exit_code_2(
         == 2
     )
     error = capsys.readouterr().err
-    assert error.startswith(f"error: {tmp_path}/gone.py: ") and error.count("\n") == 1
+    assert error.startswith(f"error: {tmp_path}/gone.py: ")
+    assert error.count("\n") == 1
 
 
 def test_a_profile_without_plugins_names_their_documentation(

@@ -157,7 +157,8 @@ def test_the_command_serves_a_page_and_prints_the_result(tmp_path: Path) -> None
     finally:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate()
-    assert process.returncode == 0 and not errors
+    assert process.returncode == 0
+    assert not errors
     assert re.search(r"6 choices.*2 judges.*ann, bob.*3 of 3", output)
     assert re.search(r"6 won, 0 lost, 0 tied.*p = 0\.250", output)
     again = subprocess.run(
@@ -173,7 +174,8 @@ def test_a_result_before_the_first_round_is_refused_and_writes_nothing(
 ) -> None:
     home = tmp_path / "home"
     code, output, errors = ratchet(home, "prefer", *files(tmp_path), "--result")
-    assert (code, output) == (2, "") and "holds no round: start one with" in errors
+    assert (code, output) == (2, "")
+    assert "holds no round: start one with" in errors
     assert not home.exists()
 
 
@@ -202,6 +204,6 @@ def test_invalid_contestants_are_refused_in_one_line(
         stdin=subprocess.DEVNULL,
         check=False,
     )
-    assert (
-        result.returncode == 2 and message in result.stderr and len(result.stderr.splitlines()) == 1
-    )
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -76,29 +76,32 @@ def output_of(command: Callable[..., int], *arguments: Any) -> tuple[int, str]:
 @pytest.mark.parametrize("name", ["champion", "2", "v2", "better"])
 def test_a_promotion_is_explained_with_reasons_and_numbers(home: HomeBuilder, name: str) -> None:
     code, text = output_of(explain, name)
-    assert code == 0 and "version 2 (better): promoted" in text and "champion now" in text
-    assert "p < 0.0001" in text and "+12.5 (" in text
+    assert code == 0
+    assert "version 2 (better): promoted" in text
+    assert "champion now" in text
+    assert "p < 0.0001" in text
+    assert "+12.5 (" in text
     champion, challenger = [line for line in text.splitlines() if "●" in line]
-    assert (
-        champion.endswith("25.0 %")
-        and challenger.endswith("37.5 %")
-        and champion.index("●") < challenger.index("●")
-    )
+    assert champion.endswith("25.0 %")
+    assert challenger.endswith("37.5 %")
+    assert champion.index("●") < challenger.index("●")
 
 
 def test_a_refusal_states_the_required_wins(home: HomeBuilder) -> None:
     code, text = output_of(why_not, "challenger")
-    assert code == 0 and "version 3 (alike): not promoted" in text
+    assert code == 0
+    assert "version 3 (alike): not promoted" in text
     assert re.search(r"\b0 tasks of heldout.* 8 .* 2\b", text)
 
 
 def test_explain_and_why_not_refer_to_each_other(home: HomeBuilder) -> None:
     code, text = output_of(explain, "3")
-    assert (
-        code == 1 and "version 3 (alike)" in text and re.search(r"\b0 tasks of heldout.* 8 ", text)
-    )
+    assert code == 1
+    assert "version 3 (alike)" in text
+    assert re.search(r"\b0 tasks of heldout.* 8 ", text)
     code, text = output_of(why_not, "2")
-    assert code == 1 and "version 2 (better)" in text
+    assert code == 1
+    assert "version 2 (better)" in text
 
 
 def test_an_unknown_version_names_the_known_ones(home: HomeBuilder) -> None:
@@ -109,11 +112,12 @@ def test_an_unknown_version_names_the_known_ones(home: HomeBuilder) -> None:
 @pytest.mark.slow
 def test_a_rollback_is_reported_and_explained(home: HomeBuilder) -> None:
     code, text = output_of(rollback, None, "it wrote poems")
-    assert code == 0 and re.search(
-        r"version 2 \(better\).*version 1 \(old\).*\nit wrote poems\n", text
-    )
+    assert code == 0
+    assert re.search(r"version 2 \(better\).*version 1 \(old\).*\nit wrote poems\n", text)
     code, text = output_of(explain, "2")
-    assert code == 0 and "entry 4" in text and "not champion now" in text
+    assert code == 0
+    assert "entry 4" in text
+    assert "not champion now" in text
     with pytest.raises(NothingToRollBack, match="first champion"):
         output_of(rollback, None, "")
     assert not (home.run_context.home.path / "rollback.json").exists()
@@ -121,18 +125,14 @@ def test_a_rollback_is_reported_and_explained(home: HomeBuilder) -> None:
 
 def test_provenance_names_checkpoint_and_scores(home: HomeBuilder, tmp_path: Path) -> None:
     code, text = output_of(provenance, "champion", False, None)
-    assert (
-        code == 0
-        and text.startswith("version 2 (better)")
-        and "checkpoints/better" in text
-        and "scores/better" in text
-    )
+    assert code == 0
+    assert text.startswith("version 2 (better)")
+    assert "checkpoints/better" in text
+    assert "scores/better" in text
     _, graph = output_of(provenance, "better", True, None)
     assert {node["name"] for node in json.loads(graph)["nodes"]} == {"version 2 (better)", "better"}
-    assert (
-        output_of(provenance, "2", False, tmp_path / "graph.html")[0] == 0
-        and "<svg" in (tmp_path / "graph.html").read_text()
-    )
+    assert output_of(provenance, "2", False, tmp_path / "graph.html")[0] == 0
+    assert "<svg" in (tmp_path / "graph.html").read_text()
 
 
 def test_the_hub_can_read_the_model_card(home: HomeBuilder, tmp_path: Path) -> None:
@@ -224,7 +224,8 @@ def test_promote_runs_from_dagsters_command_line(home: HomeBuilder) -> None:
     )
     champion = home.run_context.ledger.champion()
     assert ended.returncode == 0, ended.stderr[-3000:]
-    assert champion and champion.checkpoint == "new"
+    assert champion
+    assert champion.checkpoint == "new"
 
 
 @pytest.mark.slow
@@ -242,9 +243,11 @@ def test_a_promotion_over_changed_weights_ends_with_exit_code_2(home: HomeBuilde
         check=False,
     )
     errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
-    assert ended.returncode == 2 and [str(weights) in line for line in errors] == [True]
+    assert ended.returncode == 2
+    assert [str(weights) in line for line in errors] == [True]
     champion = home.run_context.ledger.champion()
-    assert champion and champion.checkpoint == "better"
+    assert champion
+    assert champion.checkpoint == "better"
 
 
 @pytest.mark.slow
@@ -258,7 +261,9 @@ def test_promote_and_rollback_run_as_dagster_jobs(
         instance=instance, partition_key="new", resources=resources
     )
     champion = home.run_context.ledger.champion()
-    assert promoted.success and champion and champion.checkpoint == "new"
+    assert promoted.success
+    assert champion
+    assert champion.checkpoint == "new"
     job = defs.resolve_job_def("rollback")
 
     def undo(tags: dict[str, str], to: int | None = None) -> dg.ExecuteInProcessResult:
@@ -274,7 +279,8 @@ def test_promote_and_rollback_run_as_dagster_jobs(
     assert undo({"ratchet/why": "it wrote poems"}).success
     undone = undo({}, to=1)
     retried = undo({"dagster/root_run_id": undone.run_id}, to=1)
-    assert undone.success and retried.success
+    assert undone.success
+    assert retried.success
     refused = undo({})
     [failure] = refused.get_step_failure_events()
     assert "NothingToRollBack" in str(failure.step_failure_data.error)
@@ -310,8 +316,7 @@ def test_mlflow_is_synced_if_behind_and_at_each_start(
     (home_builder.run_context.home.path / "mlflow_follows.json").write_text(
         json.dumps(synced), encoding="utf-8"
     )
-    assert (
-        not tick(first.cursor).run_requests and len(tick("another start").run_requests or []) == 1
-    )
+    assert not tick(first.cursor).run_requests
+    assert len(tick("another start").run_requests or []) == 1
     home_builder.promoted("new")
     assert len(tick(first.cursor).run_requests or []) == 1

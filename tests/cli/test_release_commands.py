@@ -44,7 +44,8 @@ def test_a_version_with_a_changed_byte_is_not_deployed(
 ) -> None:
     weights.write_bytes(b"Weights")
     code, _, error = ratchet(tmp_path, "deploy", "3")
-    assert code == 2 and "was changed" in error
+    assert code == 2
+    assert "was changed" in error
     assert site.releases.all() == []
 
 
@@ -62,7 +63,8 @@ def test_a_second_deploy_names_the_open_release(
 ) -> None:
     ratchet(tmp_path, "deploy", "champion", "--strategy", "shadow")
     code, _, error = ratchet(tmp_path, "deploy", "champion")
-    assert code == 2 and "release-0001 of version 3 is running" in error
+    assert code == 2
+    assert "release-0001 of version 3 is running" in error
 
 
 def test_status_shows_both_arms_and_the_reasons(
@@ -74,7 +76,8 @@ def test_status_shows_both_arms_and_the_reasons(
         site.tick()
     code, out, _ = ratchet(tmp_path, "release", "status")
     assert code == 0
-    assert "rolled back" in out and "errors: worse than the champion" in out
+    assert "rolled back" in out
+    assert "errors: worse than the champion" in out
     assert "Quality is not measured" in out
 
 
@@ -94,10 +97,13 @@ def test_several_versions_are_an_experiment_and_status_shows_each(
     site.router.refresh()
     site.send(200, passes=(0.5,) * 5)
     code, out, _ = ratchet(tmp_path, "release", "status")
-    assert code == 0 and "version 4, 33.3 %" in out and "version 5, 33.3 %" in out
+    assert code == 0
+    assert "version 4, 33.3 %" in out
+    assert "version 5, 33.3 %" in out
     assert out.count("verified answers: champion") == out.count("decision by now") == 2
     code, _, error = ratchet(tmp_path, "deploy", "4", "5", "--strategy", "gradual")
-    assert code == 2 and "several are an experiment" in error
+    assert code == 2
+    assert "several are an experiment" in error
 
 
 def test_a_release_is_paused_resumed_and_aborted_by_hand(
@@ -105,18 +111,23 @@ def test_a_release_is_paused_resumed_and_aborted_by_hand(
 ) -> None:
     site.open()
     assert ratchet(tmp_path, "release", "pause", "--reason", "a holiday")[0] == 0
-    assert site.last().state == "paused" and site.last().last.detail["reasons"] == ["a holiday"]
+    assert site.last().state == "paused"
+    assert site.last().last.detail["reasons"] == ["a holiday"]
     code, _, error = ratchet(tmp_path, "release", "pause")
-    assert code == 2 and "is paused" in error
-    assert ratchet(tmp_path, "release", "resume")[0] == 0 and site.last().state == "running"
-    assert ratchet(tmp_path, "release", "abort")[0] == 0 and site.last().state == "aborted"
+    assert code == 2
+    assert "is paused" in error
+    assert ratchet(tmp_path, "release", "resume")[0] == 0
+    assert site.last().state == "running"
+    assert ratchet(tmp_path, "release", "abort")[0] == 0
+    assert site.last().state == "aborted"
 
 
 def test_watching_ends_with_the_release(ratchet: Called, site: Site, tmp_path: Path) -> None:
     site.open("immediate")
     site.tick()
     code, out, _ = ratchet(tmp_path, "release", "status", "--watch")
-    assert code == 0 and "promoted" in out
+    assert code == 0
+    assert "promoted" in out
 
 
 def test_verifying_the_registry_verifies_the_releases(
@@ -127,14 +138,16 @@ def test_verifying_the_registry_verifies_the_releases(
         connection.execute("DROP TRIGGER release_events_never_changed")
         connection.execute("UPDATE release_events SET step = 1")
     code, _, error = ratchet(tmp_path, "registry", "verify")
-    assert code == 2 and "event 1 of the releases is not what was recorded" in error
+    assert code == 2
+    assert "event 1 of the releases is not what was recorded" in error
 
 
 def test_a_reason_is_shown_as_it_was_given(ratchet: Called, site: Site, tmp_path: Path) -> None:
     site.open()
     ratchet(tmp_path, "release", "abort", "--reason", "[/] not [bold] enough")
     code, out, _ = ratchet(tmp_path, "release", "status")
-    assert code == 0 and "aborted: [/] not [bold] enough" in out
+    assert code == 0
+    assert "aborted: [/] not [bold] enough" in out
 
 
 def test_status_names_the_deployed_version(ratchet: Called, site: Site, tmp_path: Path) -> None:

@@ -86,11 +86,9 @@ def test_a_score_is_reproduced_and_a_forged_verdict_named(
     score: Artifact, home_builder: HomeBuilder, tmp_path: Path
 ) -> None:
     code, text = reproduced("tiny--heldout", tmp_path / "again.json")
-    assert (
-        code == 0
-        and re.search(rf"tiny--heldout: .*\b{TASKS}\b.*\b0 completions differ", text)
-        and "recorded" not in text.splitlines()[-1]
-    )
+    assert code == 0
+    assert re.search(rf"tiny--heldout: .*\b{TASKS}\b.*\b0 completions differ", text)
+    assert "recorded" not in text.splitlines()[-1]
     recorded = Scorecard.stored(score)
     assert Scorecard.read(tmp_path / "again.json").content_hash == recorded.content_hash
     forged = recorded.model_copy(
@@ -104,7 +102,8 @@ def test_a_score_is_reproduced_and_a_forged_verdict_named(
     forge(home_builder, score, forged)
     code, text = reproduced(forged.content_hash[:12])
     task, verdict = recorded.samples[0].task_id, recorded.samples[0].verdict
-    assert code == 1 and f"- {task}#0: recorded AC, now {verdict}; same completion" in text
+    assert code == 1
+    assert f"- {task}#0: recorded AC, now {verdict}; same completion" in text
     (
         home_builder.run_context.store.require("checkpoints", "tiny").path / "model.safetensors"
     ).unlink()
@@ -151,9 +150,8 @@ def test_a_completion_in_one_card_only_is_a_difference() -> None:
         Scorecard.model_validate({**plain, "isolation": "none", "samples": samples[:count]})
         for count in (1, 2)
     )
-    assert differences(one, two) == ["t/1#0: only in the new score"] and differences(two, one) == [
-        "t/1#0: only in the recorded score"
-    ]
+    assert differences(one, two) == ["t/1#0: only in the new score"]
+    assert differences(two, one) == ["t/1#0: only in the recorded score"]
 
 
 def test_failures_of_different_test_sets_are_a_difference() -> None:

@@ -54,7 +54,8 @@ def test_records_come_from_the_clean_problems_of_the_home(
     home_with(FAMILY, tmp_path / "home", monkeypatch)
     assert records(tmp_path / "reviews.parquet", Settings.read(), quiet()) == 0
     reviews = read_reviews(tmp_path / "reviews.parquet")
-    assert reviews and {review.problem_id.split("/")[1] for review in reviews} <= {
+    assert reviews
+    assert {review.problem_id.split("/")[1] for review in reviews} <= {
         "demonstrations",
         "train",
     }
@@ -94,7 +95,8 @@ def test_the_reviewer_trains_only_on_ungated_training_problems(
     gated = replace(FAMILY[4], problem_id="embedded/train/gated", gated=True, split="train")
     job = reviewer_job(tmp_path, tmp_path / "better", [*FAMILY, gated], Settings.read().profile)
     rows = pq.read_table(job.train).to_pylist()
-    assert len(rows) == 4 and all(
+    assert len(rows) == 4
+    assert all(
         problem_from_ground_truth(row["reward_model"]["ground_truth"]).split == "train"
         for row in rows
     )
@@ -114,7 +116,8 @@ def test_each_start_generator_and_dataset_has_its_own_training(
         )
 
     first = job()
-    assert job() == first and first.path.parent == tmp_path / ".better.training"
+    assert job() == first
+    assert first.path.parent == tmp_path / ".better.training"
     others = [job("other"), job(problems=FAMILY[:-1])]
     (tmp_path / "generator" / "model.safetensors").write_text("trained on")
     assert len({each.folder for each in (first, *others, job())}) == 4
@@ -152,9 +155,9 @@ def test_the_reviewer_trains_under_the_lease_of_the_home(
         assert not trained
     with pytest.raises(TrainingFailed):
         reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
-    assert (
-        trained[0] and trained[0].run_id == "reviewer-better" and lease.holder(lease_file) is None
-    )
+    assert trained[0]
+    assert trained[0].run_id == "reviewer-better"
+    assert lease.holder(lease_file) is None
 
 
 def test_a_reviewer_passes_the_preflight_checks_first(
@@ -188,8 +191,6 @@ def test_each_key_of_the_lessons_is_passed_once(tmp_path: Path) -> None:
         tmp_path, tmp_path / "r.parquet", tmp_path, ReviewerTraining(steps=3, learning_rate=2e-4)
     )
     keys = [line.split("=")[0] for line in arguments[5:]]
-    assert (
-        len(keys) == len(set(keys))
-        and "trainer.total_training_steps=3" in arguments
-        and "optim.lr=0.0002" in arguments
-    )
+    assert len(keys) == len(set(keys))
+    assert "trainer.total_training_steps=3" in arguments
+    assert "optim.lr=0.0002" in arguments

@@ -97,7 +97,9 @@ def test_scorecards_are_compared_by_file_or_folder(benchmark: SmallBenchmark) ->
     )
     for named in ((one, two), (one.parent, two.parent)):
         text = compared(*named)
-        assert "25.0 → 75.0 %" in text and " 2, 0 " in text and "no difference shown" in text
+        assert "25.0 → 75.0 %" in text
+        assert " 2, 0 " in text
+        assert "no difference shown" in text
     assert "solves 25.0 % (1 of 4" in compared(one)
 
 
@@ -144,19 +146,15 @@ def test_the_clean_score_excludes_suspect_tasks(benchmark: SmallBenchmark) -> No
     suspects.write_text(
         json.dumps({"humaneval": [{"task": "humaneval/0", "problem_id": "x/1", "how": "tests"}]})
     )
-    assert (
-        "without the 1 task" in (text := compared(one, two, suspects=suspects))
-        and "0.0 % (0 of 3" in text
-    )
+    assert "without the 1 task" in (text := compared(one, two, suspects=suspects))
+    assert "0.0 % (0 of 3" in text
     scorecard = benchmark.score(
         "suspect", [True, False, False, False], suspects={"humaneval": ("humaneval/0",)}
     )
     figures = json.loads(scorecard.read_text())["figures"]
     assert figures["scores"]["base"]["pass@1"]["value"] == 0.25
-    assert (
-        figures["clean"]["left_out"] == ["HumanEval/0"]
-        and figures["clean"]["scores"]["base"]["pass@1"]["value"] == 0.0
-    )
+    assert figures["clean"]["left_out"] == ["HumanEval/0"]
+    assert figures["clean"]["scores"]["base"]["pass@1"]["value"] == 0.0
 
 
 @pytest.mark.slow
@@ -168,12 +166,14 @@ def test_reproduce_detects_a_forged_verdict(
     (benchmark.folder / "one.jsonl").unlink()
     card = Scorecard.read(path)
     code, text = reproduced(path, benchmark.folder / "again.json")
-    assert code == 0 and re.search(r"\b4 verdicts\b", text)
+    assert code == 0
+    assert re.search(r"\b4 verdicts\b", text)
     assert Scorecard.read(benchmark.folder / "again.json").content_hash == card.content_hash
     forged = card.samples[1].model_copy(update={"verdict": "AC"})
     card.model_copy(update={"samples": (card.samples[0], forged, *card.samples[2:])}).write(path)
     code, text = reproduced(path)
-    assert code == 1 and re.search(rf"HumanEval/1#0: .*AC.*{card.samples[1].verdict}", text)
+    assert code == 1
+    assert re.search(rf"HumanEval/1#0: .*AC.*{card.samples[1].verdict}", text)
 
 
 @pytest.mark.slow
@@ -195,7 +195,8 @@ def test_omitted_completions_are_read_from_their_source(benchmark: SmallBenchmar
     )
     card.model_copy(update={"samples": bare}).write(path)
     code, text = reproduced(path)
-    assert code == 0 and re.search(r"\b4 verdicts\b", text)
+    assert code == 0
+    assert re.search(r"\b4 verdicts\b", text)
     (benchmark.folder / "one.jsonl").unlink()
     with pytest.raises(FileNotFoundError, match=r"one\.jsonl"):
         reproduced(path)
@@ -232,9 +233,12 @@ def test_failures_and_quality_of_a_file_are_shown(benchmark: SmallBenchmark) -> 
     )
     assert show_quality([str(path)], "", Settings.read(), Console(file=output, width=200)) == 0
     text = output.getvalue()
-    assert "3 of 4" in text and "HumanEval/1" in text
-    assert "separate_paren_groups" in text and "return None" in text  # prompt and completion
-    assert "25.0 %" in text and "style" in text
+    assert "3 of 4" in text
+    assert "HumanEval/1" in text
+    assert "separate_paren_groups" in text
+    assert "return None" in text
+    assert "25.0 %" in text
+    assert "style" in text
     benchmark.rows[3]["canonical_solution"] = "    return (\n"
     show_failures(
         str(benchmark.score("no Python", [True] * 4)),
@@ -245,8 +249,8 @@ def test_failures_and_quality_of_a_file_are_shown(benchmark: SmallBenchmark) -> 
         Console(file=output, width=200),
     )
     # The completion is judged unchanged, so no extraction is reported.
-    assert " CE " in output.getvalue() and "extraction" not in output.getvalue()
+    assert " CE " in output.getvalue()
+    assert "extraction" not in output.getvalue()
     contestant = read_contestant(path)
-    assert contestant.name == "one" and contestant.completions["HumanEval/1"] == (
-        "    return None\n",
-    )
+    assert contestant.name == "one"
+    assert contestant.completions["HumanEval/1"] == ("    return None\n",)

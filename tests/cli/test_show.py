@@ -23,6 +23,8 @@ def test_train_show_prints_paper_and_overrides_and_starts_nothing(
         cli.main()
     output = capsys.readouterr().out
     papers = re.findall(r"arXiv:\d{4}\.\d{5}", ALGORITHMS[name].paper)
-    assert ended.value.code == 0 and papers and all(paper in output for paper in papers)
+    assert ended.value.code == 0
+    assert papers
+    assert all(paper in output for paper in papers)
     assert set(ALGORITHMS[name].overrides) <= {line.strip() for line in output.splitlines()}
     assert not (tmp_path / "home").exists()

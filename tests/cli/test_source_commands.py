@@ -70,10 +70,9 @@ def test_removing_a_source_does_not_delete_its_file(
     file, output = tmp_path / "rows.jsonl", StringIO()
     file.write_text("{}", encoding="utf-8")
     add_source(tmp_path / "home", "mine", file)
-    assert (
-        remove("mine", Home(tmp_path / "home"), Console(file=output, width=300)) == 0
-        and "mine" in output.getvalue()
-    )
-    assert read_sources(tmp_path / "home") == {} and file.exists()
+    assert remove("mine", Home(tmp_path / "home"), Console(file=output, width=300)) == 0
+    assert "mine" in output.getvalue()
+    assert read_sources(tmp_path / "home") == {}
+    assert file.exists()
     with pytest.raises(ProblemError, match="'mine'"):
         remove("mine", Home(tmp_path / "home"), Console(file=output))

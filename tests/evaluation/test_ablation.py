@@ -35,19 +35,21 @@ def test_several_seeds_give_a_wider_interval_than_one() -> None:
         contribution(before[:1], after[:1]).interval,
         contribution(before, after).interval,
     )
-    assert alone and all_seeds and all_seeds.high - all_seeds.low > alone.high - alone.low
+    assert alone
+    assert all_seeds
+    assert all_seeds.high - all_seeds.low > alone.high - alone.low
 
 
 def test_equal_runs_show_no_contribution() -> None:
     result = contribution([[1, 0, 1]] * 2, [[1, 0, 1]] * 2)
-    assert result.difference == 0 and result.interval is None and not result.significant
+    assert result.difference == 0
+    assert result.interval is None
+    assert not result.significant
     alone = contribution([[1, 0, 1]], [[1, 0, 1]])
-    assert (
-        alone.interval is not None
-        and alone.interval.low < -0.3
-        and alone.interval.high > 0.3
-        and not alone.significant
-    )
+    assert alone.interval is not None
+    assert alone.interval.low < -0.3
+    assert alone.interval.high > 0.3
+    assert not alone.significant
 
 
 def test_runs_over_other_tasks_are_refused() -> None:

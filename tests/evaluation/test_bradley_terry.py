@@ -33,7 +33,8 @@ def test_krippendorffs_alpha_equals_the_published_value() -> None:
 
 def test_alpha_is_one_for_agreement_and_none_without_variation() -> None:
     assert alpha([Counter(a=2), Counter(b=3)]) == 1.0
-    assert alpha([Counter(a=2), Counter(a=3)]) is None and alpha([Counter(a=1)]) is None
+    assert alpha([Counter(a=2), Counter(a=3)]) is None
+    assert alpha([Counter(a=1)]) is None
 
 
 def test_judges_who_toss_coins_agree_by_chance_only() -> None:
@@ -44,11 +45,9 @@ def test_judges_who_toss_coins_agree_by_chance_only() -> None:
         for judge in ("ann", "bob", "eve")
     ]
     result = agreement(choices, draws=200)
-    assert (
-        result.interval is not None
-        and result.interval.low < 0 < result.interval.high
-        and result.pairs == 400
-    )
+    assert result.interval is not None
+    assert result.interval.low < 0 < result.interval.high
+    assert result.pairs == 400
     assert result.same == pytest.approx(1 / 3, abs=0.05)
 
 
@@ -71,17 +70,19 @@ def test_strengths_equal_the_fit_of_the_reward() -> None:
         ("a", (fit["a"] + 1) / 2),
         ("b", (fit["b"] + 1) / 2),
     ]
-    assert (duel.won, duel.lost, duel.tied) == (30, 10, 0) and duel.chance == pytest.approx(
-        0.75, abs=0.03
-    )
-    assert duel.interval is not None and duel.interval.low < duel.chance < duel.interval.high
+    assert (duel.won, duel.lost, duel.tied) == (30, 10, 0)
+    assert duel.chance == pytest.approx(0.75, abs=0.03)
+    assert duel.interval is not None
+    assert duel.interval.low < duel.chance < duel.interval.high
 
 
 def test_more_judges_of_equal_tasks_do_not_narrow_the_interval() -> None:
     one = [choice(pair, "a" if pair % 3 else "b") for pair in range(30)]
     ten = [each._replace(judge=f"judge {number}") for each in one for number in range(10)]
     wide, same = (standings(choices, draws=400)[1][0].interval for choices in (one, ten))
-    assert wide and same and same.high - same.low > 0.8 * (wide.high - wide.low)
+    assert wide
+    assert same
+    assert same.high - same.low > 0.8 * (wide.high - wide.low)
 
 
 @pytest.mark.slow
@@ -102,11 +103,9 @@ def test_the_interval_has_its_nominal_coverage(truth: float, tasks: int) -> None
 
 def test_a_few_unanimous_tasks_leave_a_wide_interval() -> None:
     (duel,) = standings([choice(pair, "a") for pair in range(4)])[1]
-    assert (
-        duel.p_value == 0.125
-        and duel.interval is not None
-        and duel.interval.high - duel.interval.low > 0.2
-    )
+    assert duel.p_value == 0.125
+    assert duel.interval is not None
+    assert duel.interval.high - duel.interval.low > 0.2
 
 
 def test_ten_judges_of_one_task_count_as_one() -> None:
@@ -120,9 +119,8 @@ def test_three_contestants_are_ranked_though_two_never_met() -> None:
         PairChoice(f"q{i}", f"u{i}", "ann", "b", "c", "b", True) for i in range(9)
     ]
     ranked, duels = standings(choices, draws=100)
-    assert [each.name for each in ranked] == ["a", "b", "c"] and {
-        (duel.first, duel.second) for duel in duels
-    } == {("a", "b"), ("b", "c")}
+    assert [each.name for each in ranked] == ["a", "b", "c"]
+    assert {(duel.first, duel.second) for duel in duels} == {("a", "b"), ("b", "c")}
 
 
 def test_one_task_has_no_interval_and_no_choices_raise() -> None:
@@ -133,5 +131,7 @@ def test_one_task_has_no_interval_and_no_choices_raise() -> None:
 
 def test_a_favoured_side_is_detected_without_counting_ties() -> None:
     share = left_share([choice(i, "a", left=i < 9) for i in range(10)] + [choice(11, "tie")])
-    assert share is not None and share[0] == 0.9 and share[1].low > 0.5
+    assert share is not None
+    assert share[0] == 0.9
+    assert share[1].low > 0.5
     assert left_share([choice(1, "tie")]) is None

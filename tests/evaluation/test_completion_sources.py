@@ -91,7 +91,8 @@ def test_other_sampling_settings_do_not_use_the_cache(
     generate_completions(
         benchmark, Folder(checkpoint), SAMPLED.model_copy(update=change), tmp_path, report=counts
     )
-    assert counts.cached == 0 and counts.requested == 2 * len(benchmark.problems)
+    assert counts.cached == 0
+    assert counts.requested == 2 * len(benchmark.problems)
 
 
 def test_other_weights_do_not_use_the_cache(
@@ -119,9 +120,8 @@ def test_greedy_completions_are_generated_once_for_any_seed(
     completions = generate_completions(
         benchmark, Folder(checkpoint), greedy, tmp_path, report=counts
     )
-    assert counts.requested == len(benchmark.problems) and all(
-        a.text == b.text for a, b in zip(completions[::3], completions[2::3], strict=True)
-    )
+    assert counts.requested == len(benchmark.problems)
+    assert all(a.text == b.text for a, b in zip(completions[::3], completions[2::3], strict=True))
     generate_completions(
         benchmark,
         Folder(checkpoint),
@@ -139,13 +139,10 @@ def test_only_a_truncated_line_is_generated_again(
     whole = generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=counts)
     lines = counts.journal.read_bytes().splitlines(keepends=True)
     counts.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
-    assert (
-        without_seconds(
-            generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=counts)
-        )
-        == without_seconds(whole)
-        and counts.requested == 1
-    )
+    assert without_seconds(
+        generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=counts)
+    ) == without_seconds(whole)
+    assert counts.requested == 1
 
 
 def test_a_base_model_gets_the_raw_prompt_and_stop_words(
@@ -162,18 +159,14 @@ def test_a_base_model_gets_the_raw_prompt_and_stop_words(
         [benchmark.raw_prompt(problem) for problem in benchmark.problems],
         free.model_copy(update={"stop": benchmark.stop}),
     )
-    assert [each.text for each in long] == [output.text for output in raw] and not any(
-        each.whole for each in long
-    )
-    assert any(word in each.text for each in long) and not any(
-        word in each.text for each in stopped
-    )
+    assert [each.text for each in long] == [output.text for output in raw]
+    assert not any(each.whole for each in long)
+    assert any(word in each.text for each in long)
+    assert not any(word in each.text for each in stopped)
     for a, b in zip(long, stopped, strict=True):
-        assert (
-            b.text == a.text.partition(word)[0]
-            and (b.tokens or 0) <= (a.tokens or 0)
-            and not (b.cut and word in a.text)
-        )
+        assert b.text == a.text.partition(word)[0]
+        assert (b.tokens or 0) <= (a.tokens or 0)
+        assert not (b.cut and word in a.text)
 
 
 def test_a_chat_template_decides_the_prompt_format(checkpoint: Path, tmp_path: Path) -> None:
@@ -184,7 +177,8 @@ def test_a_chat_template_decides_the_prompt_format(checkpoint: Path, tmp_path: P
     config = json.loads((bare / "tokenizer_config.json").read_text(encoding="utf-8"))
     config.pop("chat_template", None)
     (bare / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-    assert Folder(checkpoint).chats and not Folder(bare).chats
+    assert Folder(checkpoint).chats
+    assert not Folder(bare).chats
 
 
 @pytest.mark.slow
@@ -203,11 +197,9 @@ def test_mbpp_uses_the_published_base_prompt(tmp_path: Path) -> None:
         "You are an expert Python programmer, and here is your task: "
         "Write a function to find the similar elements"
     )
-    assert (
-        text.endswith('assert remove_Occ("PHP","P") == "H"\n[BEGIN]\n')
-        and mbpp.stop == ("[DONE]",)
-        and mbpp.task_id(first) == "Mbpp/11"
-    )
+    assert text.endswith('assert remove_Occ("PHP","P") == "H"\n[BEGIN]\n')
+    assert mbpp.stop == ("[DONE]",)
+    assert mbpp.task_id(first) == "Mbpp/11"
 
 
 def test_an_unknown_folder_or_hub_id_is_refused(tmp_path: Path) -> None:
@@ -258,7 +250,8 @@ def test_a_killed_pass_resumes_from_the_cache(
         heldout(problems), Folder(checkpoint), sampling, cache, report=counts
     )
     total = 2 * len(problems)
-    assert lines - 1 <= counts.cached < total and counts.requested + counts.cached == total
+    assert lines - 1 <= counts.cached < total
+    assert counts.requested + counts.cached == total
     fresh = generate_completions(
         heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", report=undisturbed
     )

@@ -113,8 +113,10 @@ def test_a_slow_reference_sets_its_limit_by_the_least_of_three_times(
     slow = replace(task, canonical=busy, atol=0, inputs={key: [[3.5]] for key in plus_task.SETS})
     expected = evalplus.expectations([slow], sandbox)[task.task_id]
     base, plus = (expected[which].slow["0"] for which in plus_task.SETS)
-    assert len(measured) == 6 and len(set(measured)) > 1
-    assert base == min(measured[0], *measured[2:4]) and plus == min(measured[1], *measured[4:])
+    assert len(measured) == 6
+    assert len(set(measured)) > 1
+    assert base == min(measured[0], *measured[2:4])
+    assert plus == min(measured[1], *measured[4:])
 
 
 GCD = "def greatest_common_divisor(a, b):\n    "
@@ -273,9 +275,11 @@ APART: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("a", "b"), EQUAL)
 def test_equal_values_have_equal_canonical_forms(a: Any, b: Any) -> None:
-    assert a == b and plus_program.form(a, True) == plus_program.form(b, False)
+    assert a == b
+    assert plus_program.form(a, True) == plus_program.form(b, False)
 
 
 @pytest.mark.parametrize(("a", "b"), APART)
 def test_different_values_have_different_canonical_forms(a: Any, b: Any) -> None:
-    assert a != b and plus_program.form(a, True) != plus_program.form(b, False)
+    assert a != b
+    assert plus_program.form(a, True) != plus_program.form(b, False)

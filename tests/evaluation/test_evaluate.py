@@ -66,7 +66,8 @@ def test_two_evaluations_give_one_content_hash(
         checkpoint, "tiny", "abc", benchmark, sandbox, lambda stage, done, of: stages.append(stage)
     )
     second = evaluate(checkpoint, "tiny", "abc", benchmark, sandbox)
-    assert first.content_hash == second.content_hash and first.measured != second.measured
+    assert first.content_hash == second.content_hash
+    assert first.measured != second.measured
     assert set(stages) == {"generate", "judge"}
     first.write(tmp_path / "card.json")
     assert Scorecard.read(tmp_path / "card.json") == first
@@ -126,19 +127,23 @@ def test_a_benchmark_without_problems_or_with_one_twice_is_refused(problems: lis
 def test_an_unavailable_public_benchmark_has_a_reason(tmp_path: Path) -> None:
     without = load_public("humaneval", None, tmp_path)
     missing = load_public("mbpp", Place(tmp_path / "gone.jsonl"), tmp_path)
-    assert isinstance(without, NotMeasured) and "ratchet data add humaneval" in without.reason
-    assert isinstance(missing, NotMeasured) and "gone.jsonl" in missing.reason
+    assert isinstance(without, NotMeasured)
+    assert "ratchet data add humaneval" in without.reason
+    assert isinstance(missing, NotMeasured)
+    assert "gone.jsonl" in missing.reason
 
 
 def test_one_bad_row_leaves_the_benchmark_unmeasured(tmp_path: Path) -> None:
     (tmp_path / "mbpp.jsonl").write_text('{"task_id": 11}\n', encoding="utf-8")
     benchmark = load_public("mbpp", Place(tmp_path / "mbpp.jsonl"), tmp_path)
-    assert isinstance(benchmark, NotMeasured) and "1 of 1 rows cannot be read" in benchmark.reason
+    assert isinstance(benchmark, NotMeasured)
+    assert "1 of 1 rows cannot be read" in benchmark.reason
 
 
 def test_canonical_solutions_of_humaneval_are_accepted(sandbox: Sandbox, tmp_path: Path) -> None:
     benchmark = load_public("humaneval", Place(data("humaneval")), tmp_path)
-    assert not isinstance(benchmark, NotMeasured) and len(benchmark.problems) == 164
+    assert not isinstance(benchmark, NotMeasured)
+    assert len(benchmark.problems) == 164
     some = replace(benchmark, problems=benchmark.problems[::16])
     whole, _ = judge_completions(
         some, [fenced(problem.solutions[0]) for problem in some.problems], sandbox
@@ -148,7 +153,8 @@ def test_canonical_solutions_of_humaneval_are_accepted(sandbox: Sandbox, tmp_pat
 
 def test_mbpp_has_its_500_test_tasks(tmp_path: Path) -> None:
     benchmark = load_public("mbpp", Place(data("mbpp") / "mbpp.jsonl"), tmp_path)
-    assert not isinstance(benchmark, NotMeasured) and len(benchmark.problems) == 500
+    assert not isinstance(benchmark, NotMeasured)
+    assert len(benchmark.problems) == 500
 
 
 @pytest.mark.slow
@@ -171,9 +177,8 @@ def test_a_profile_can_name_every_benchmark(name: str, file: str, tmp_path: Path
     assert {benchmark.task_id(problem) for problem in benchmark.problems} <= set(
         benchmark.harness.tasks
     )
-    assert benchmark.sampling.n == 5 and isinstance(
-        benchmark.model_prompt(benchmark.problems[0]), str
-    )
+    assert benchmark.sampling.n == 5
+    assert isinstance(benchmark.model_prompt(benchmark.problems[0]), str)
     assert benchmark.version != replace(benchmark, form="chat").version
 
 
@@ -189,7 +194,8 @@ def test_a_benchmark_without_its_packages_names_their_command(tmp_path: Path) ->
 def test_tasks_of_a_training_split_are_no_benchmark(tmp_path: Path) -> None:
     add_source(tmp_path, "codecontests", data("codecontests"))
     train = measured(BenchmarkSettings(name="codecontests"), tmp_path)
-    assert isinstance(train, NotMeasured) and "may be trained on" in train.reason
+    assert isinstance(train, NotMeasured)
+    assert "may be trained on" in train.reason
 
 
 @pytest.mark.slow
@@ -209,4 +215,5 @@ def test_a_harness_follows_the_rules_of_its_release(sandbox: Sandbox, tmp_path: 
         )
         verdicts.append((each.verdict, harness_version(benchmark.harness)))
     assert [verdict for verdict, _ in verdicts] == ["AC", "WA"]
-    assert verdicts[0][1].endswith("0.3.1)") and verdicts[1][1].endswith("0.2)")
+    assert verdicts[0][1].endswith("0.3.1)")
+    assert verdicts[1][1].endswith("0.2)")

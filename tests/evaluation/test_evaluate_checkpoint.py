@@ -71,11 +71,9 @@ def test_reproduce_generates_missing_completions_again(
     )
     path = tmp_path / "verdicts.scorecard.json"
     card = Scorecard.read(path)
-    assert (
-        card.checkpoint == checkpoint.name
-        and card.checkpoint_hash
-        and card.sampling["temperature"] == 1.0
-    )
+    assert card.checkpoint == checkpoint.name
+    assert card.checkpoint_hash
+    assert card.sampling["temperature"] == 1.0
     assert card.prompts == {"double": "double", "square": "square"}
     bare = tuple(
         sample.model_copy(update={"completion": "", "program": ""}) for sample in card.samples

@@ -35,9 +35,12 @@ def test_a_long_good_time_does_not_hide_a_fall() -> None:
     rng = np.random.default_rng(3)
     good, bad = rng.random(BASELINE + 5000) < 0.6, rng.random(1500) < 0.4
     fall = fall_of([*good.tolist(), *bad.tolist()], BASELINE, TOLERATED, ALPHA)
-    assert fall and fall.shown and fall.since < 0.45
+    assert fall
+    assert fall.shown
+    assert fall.since < 0.45
 
 
 def test_a_level_that_cannot_fall_further_shows_nothing() -> None:
     fall = fall_of([False] * 1000, BASELINE, TOLERATED, ALPHA)
-    assert fall and not fall.shown
+    assert fall
+    assert not fall.shown

@@ -58,9 +58,11 @@ def test_each_test_set_has_scores_or_a_reason() -> None:
         0.75,
         "plus",
         0.5,
-    ) and plus.at.keys() == {1}
+    )
+    assert plus.at.keys() == {1}
     plus = scores(FOUR, (2, 5))[1]
-    assert plus.at[2].share == 0.75 and plus.lacking.keys() == {5}
+    assert plus.at[2].share == 0.75
+    assert plus.lacking.keys() == {5}
     assert re.search(r"HumanEval/0\b.*\b2\b", plus.lacking[5])
 
 
@@ -78,18 +80,20 @@ def test_suspect_tasks_are_excluded_under_any_spelling(named: str) -> None:
 def test_contamination_reports_of_no_and_all_tasks_differ() -> None:
     everything = {"humanevalplus": sorted(FOUR.first)}
     assert clean_text(FOUR, {"humanevalplus": []}) != clean_text(FOUR, everything)
-    assert "4" in clean_text(FOUR, everything) and clean_rate(FOUR, everything) == (None, 4)
-    assert clean_text(FOUR, {"mbpp": ["HumanEval/1"]}) == "" and clean_rate(FOUR, {}) is None
+    assert "4" in clean_text(FOUR, everything)
+    assert clean_rate(FOUR, everything) == (None, 4)
+    assert clean_text(FOUR, {"mbpp": ["HumanEval/1"]}) == ""
+    assert clean_rate(FOUR, {}) is None
 
 
 def test_figures_are_written_first_and_ignored_on_reading(tmp_path: Path) -> None:
     figures = Figures.of(FOUR, lists={"humanevalplus": ["humanevalplus/1"]}).as_json()
     FOUR.write(tmp_path / "card.json", figures)
     digest, first, *_ = json.loads((tmp_path / "card.json").read_text()).items()
-    assert digest[0] == "sha256" and first == ("figures", figures)
-    assert figures["clean"]["scores"]["plus"]["pass@1"]["value"] == pytest.approx(
-        2 / 3
-    ) and figures["verdicts"] == {"AC": 4, "WA": 4}
+    assert digest[0] == "sha256"
+    assert first == ("figures", figures)
+    assert figures["clean"]["scores"]["plus"]["pass@1"]["value"] == pytest.approx(2 / 3)
+    assert figures["verdicts"] == {"AC": 4, "WA": 4}
     assert Scorecard.read(tmp_path / "card.json") == FOUR
 
 

@@ -87,8 +87,10 @@ def test_a_damaged_member_is_named(tmp_path: Path) -> None:
 
 def test_a_sample_with_an_error_is_no_zero() -> None:
     scorecard = card("inspect/one_error.eval")
-    assert "add-2" in scorecard.unmeasured and "container" in scorecard.unmeasured["add-2"]
-    assert scorecard.pass_at_1 == 1.0 and len(scorecard.samples) == 9
+    assert "add-2" in scorecard.unmeasured
+    assert "container" in scorecard.unmeasured["add-2"]
+    assert scorecard.pass_at_1 == 1.0
+    assert len(scorecard.samples) == 9
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,8 @@ def test_part_marks_are_compared_by_their_means() -> None:
     samples = [each.model_copy(update={"value": 0.9}) for each in before.samples]
     comparison = compare(before, before.model_copy(update={"samples": tuple(samples)}))
     assert comparison.difference == pytest.approx(0.9 - (3 + 1 / 7) / 4)
-    assert comparison.before.solved is None and comparison.smallest_gain
+    assert comparison.before.solved is None
+    assert comparison.smallest_gain
     with pytest.raises(Incomparable, match="part marks"):
         values_of({"add-0": (0.5, 2)}, k=2)
 

@@ -80,7 +80,8 @@ def test_intervals_are_as_narrow_as_those_of_ville() -> None:
     for rate, theirs, chance in VILLE:
         values = (rng.random(2000) < rate).astype(float)
         low, high = mean_sequence(values)
-        assert low < theirs[1] and high > theirs[0]
+        assert low < theirs[1]
+        assert high > theirs[0]
         assert 0.6 < (high - low) / (theirs[1] - theirs[0]) < 1.35, rate
         assert log(p_value(values, rate / 2)) < 0.5 * log(chance), rate
 

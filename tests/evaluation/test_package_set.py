@@ -59,7 +59,8 @@ def test_packages_are_installed_once_and_by_their_hash(
     assert wrong.installed(tmp_path / "home") is None
     packages = pinned(hashlib.sha256(path.read_bytes()).hexdigest())
     folder = packages.install(tmp_path / "home")
-    assert packages.installed(tmp_path / "home") == folder and packages.versions == {"tiny": "1.0"}
+    assert packages.installed(tmp_path / "home") == folder
+    assert packages.versions == {"tiny": "1.0"}
     assert (folder / "tiny" / "__init__.py").stat().st_mode & 0o777 == 0o644
     assert size_of(folder) > 0
     path.unlink()
@@ -70,7 +71,8 @@ def test_a_task_is_measured_where_its_package_is_installed(sandbox: Sandbox) -> 
     row = ROW | {"libs": "['tiny']", "test": f"import tiny\n{ROW['test']}"}
     known = task(row, "row 1")
     harness = CodeHarness("b", "1", "", {known.task_id: known}, "", "bigcodebench")
-    assert "tiny" in harness.absent(known) and "benchmarks install b" in harness.absent(known)
+    assert "tiny" in harness.absent(known)
+    assert "benchmarks install b" in harness.absent(known)
     completions = [
         # upstream's module defines os and sys
         Completion(known.task_id, at, f"import tiny\ndef task_func(x): return {text}", True)
@@ -102,7 +104,11 @@ def test_a_benchmark_leaves_out_few_tasks_that_lack_packages(lacking: int) -> No
     )
     rest = benchmark.measurable()
     if lacking == 2:
-        assert isinstance(rest, NotMeasured) and "2 of 12" in rest.reason and "tiny" in rest.reason
+        assert isinstance(rest, NotMeasured)
+        assert "2 of 12" in rest.reason
+        assert "tiny" in rest.reason
     else:
-        assert isinstance(rest, Benchmark) and len(rest.problems) == 11
-        assert rest.version != benchmark.version and "1 of 12" in rest.conventions
+        assert isinstance(rest, Benchmark)
+        assert len(rest.problems) == 11
+        assert rest.version != benchmark.version
+        assert "1 of 12" in rest.conventions

@@ -160,7 +160,9 @@ def test_recipes_of_several_seeds_are_compared_over_seeds_and_tasks() -> None:
         for share in (0.5, 0.8)
     )
     comparison = compare_recipes(weak, strong, draws=2000)
-    assert comparison.runs == (4, 4) and comparison.p_better < 0.01 and comparison.interval.low > 0
+    assert comparison.runs == (4, 4)
+    assert comparison.p_better < 0.01
+    assert comparison.interval.low > 0
     with pytest.raises(ValueError, match="two runs"):
         compare_recipes(weak[:1], strong)
     with pytest.raises(ValueError, match=r"200 tasks.*150"):

@@ -62,7 +62,8 @@ def test_the_gate_promotes_exactly_from_the_required_wins(lost: int) -> None:
     level = decision.level or decision.policy.alpha
     needed = wins_needed(lost, TASKS, level, decision.policy.minimum_gain)
     assert needed is not None
-    assert gated(needed, lost).kind == "promote" and gated(needed - 1, lost).kind == "refuse"
+    assert gated(needed, lost).kind == "promote"
+    assert gated(needed - 1, lost).kind == "refuse"
 
 
 @pytest.mark.parametrize(("won", "lost"), [(6, 2), (30, 20)])
@@ -70,9 +71,12 @@ def test_the_required_tasks_show_an_equal_gain(won: int, lost: int) -> None:
     decision = gated(won, lost)
     level = decision.level or decision.policy.alpha
     needed = tasks_needed(won, lost, TASKS, level)
-    assert decision.kind == "refuse" and needed is not None and needed > TASKS
+    assert decision.kind == "refuse"
+    assert needed is not None
+    assert needed > TASKS
     more = gated(round(won * needed / TASKS), round(lost * needed / TASKS), needed - needed % 2)
-    assert more.comparison and more.comparison.p_better <= level
+    assert more.comparison
+    assert more.comparison.p_better <= level
 
 
 def test_the_sentences_name_the_failed_conditions() -> None:
@@ -86,7 +90,8 @@ def test_a_loss_elsewhere_states_the_allowed_losses() -> None:
     decision = gated(40, 0, others=((0, 20),))
     sentences = required_for_promotion(decision.model_dump(mode="json"))
     allowed = losses_allowed(0, 20, decision.policy.harm_alpha)
-    assert decision.kind == "refuse" and any(f" {allowed} lost" in each for each in sentences)
+    assert decision.kind == "refuse"
+    assert any(f" {allowed} lost" in each for each in sentences)
     assert [
         c.p_worse > decision.policy.harm_alpha
         for c in gated(40, 0, others=((0, allowed), (0, allowed + 1))).others

@@ -74,22 +74,21 @@ def test_a_completion_has_its_failure_kind(card: Scorecard, name: str) -> None:
 def test_failures_are_counted_by_kind_and_selected_by_task(
     card: Scorecard,
 ) -> None:
-    assert [each for _, each in kinds(card)].count(Kind("WA", "test 1")) == 1 and len(
-        kinds(card)
-    ) == len(CASES) - 1
+    assert [each for _, each in kinds(card)].count(Kind("WA", "test 1")) == 1
+    assert len(kinds(card)) == len(CASES) - 1
     table = rows(card)
     assert [(name, count) for name, _, count, _ in table[:2]] == [("WA", 2), ("extraction", 2)]
     assert next(of for name, _, _, of in table if name == "RE") == "ZeroDivisionError: 1"
     assert [sample.task_id for sample, _ in failures(card, "re")] == ["toy/raises"]
     assert [sample.task_id for sample, _ in failures(card, "WA test 3")] == ["toy/third"]
-    assert [str(each) for _, each in failures(card, task="cut")] == ["cut"] and not failures(
-        card, task="AC"
-    )
+    assert [str(each) for _, each in failures(card, task="cut")] == ["cut"]
+    assert not failures(card, task="AC")
 
 
 def test_a_hidden_test_is_named_by_its_number_alone(card: Scorecard) -> None:
     first_failed = {sample.task_id: sample.first_failed for sample in card.samples}
-    assert first_failed["toy/first"] == "assert f(1) == 2" and first_failed["toy/third"] == ""
+    assert first_failed["toy/first"] == "assert f(1) == 2"
+    assert first_failed["toy/third"] == ""
 
 
 def test_the_truncated_share_is_over_all_completions(card: Scorecard) -> None:
@@ -98,14 +97,13 @@ def test_the_truncated_share_is_over_all_completions(card: Scorecard) -> None:
 
 def test_quality_is_measured_on_passing_programs_only(card: Scorecard) -> None:
     figures = quality(card.samples, {"toy/AC": TASK.solutions[0]})
-    assert (
-        figures is not None
-        and figures.programs == 1
-        and figures.style == 1.0
-        and figures.complexity == 1.0
-        and figures.length == 1.0
-    )
-    assert size("x = 1  # one\n\n\ny   =  2") == size("x = 1\ny = 2") and size("def (") == 0
+    assert figures is not None
+    assert figures.programs == 1
+    assert figures.style == 1.0
+    assert figures.complexity == 1.0
+    assert figures.length == 1.0
+    assert size("x = 1  # one\n\n\ny   =  2") == size("x = 1\ny = 2")
+    assert size("def (") == 0
     assert quality([sample for sample in card.samples if sample.verdict != "AC"], {}) is None
 
 
@@ -116,14 +114,12 @@ def test_a_worse_program_has_a_lower_style(card: Scorecard) -> None:
         update={"program": f"import os\ndef f(x):\n    l = 1\n{branches}    return 2 * x\n"}
     )
     a, b = quality([good], {}), quality([worse], {})
-    assert (
-        a
-        and b
-        and b.style < a.style
-        and b.complexity == 15
-        and b.offences > a.offences
-        and a.length is None
-    )
+    assert a
+    assert b
+    assert b.style < a.style
+    assert b.complexity == 15
+    assert b.offences > a.offences
+    assert a.length is None
 
 
 def test_a_trend_has_empty_cells_for_unmeasured_figures(
@@ -139,10 +135,10 @@ def test_a_trend_has_empty_cells_for_unmeasured_figures(
 
 def test_a_cost_needs_a_price_and_a_count(card: Scorecard) -> None:
     usage = Usage.of(card)
-    assert usage.per_solved_problem(Price()) == "100 tokens, 36 s" and usage.cost(Price()) is None
-    assert usage.cost(Price(million_tokens=2.0)) == pytest.approx(0.0002) and usage.cost(
-        Price(hour=5.0)
-    ) == pytest.approx(0.05)
+    assert usage.per_solved_problem(Price()) == "100 tokens, 36 s"
+    assert usage.cost(Price()) is None
+    assert usage.cost(Price(million_tokens=2.0)) == pytest.approx(0.0002)
+    assert usage.cost(Price(hour=5.0)) == pytest.approx(0.05)
     assert "0.05 of the price" in usage.per_solved_problem(Price(hour=5.0))
     assert Usage(1, 0.0, 9.0).cost(Price(million_tokens=2.0)) is None  # uncounted, so unknown
     assert Usage(0, 100.0, 9.0).per_solved_problem(Price()) == "none solved"

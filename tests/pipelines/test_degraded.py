@@ -100,7 +100,8 @@ def test_both_sensors_share_the_cooldown(
     tags = {"ratchet/cause": "degraded", "ratchet/why": "a test"}
     launch(instance, dg.RunRequest(run_key="degraded-release-0001", tags=tags))
     waits = look(champion_regression, home_builder, instance).skip_reason
-    assert first.run_key and "the cooldown is 6 hours" in str(waits)
+    assert first.run_key
+    assert "the cooldown is 6 hours" in str(waits)
 
 
 def test_after_a_regressions_retraining_a_rollback_waits(

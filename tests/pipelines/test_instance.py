@@ -18,7 +18,8 @@ from resources.home import Home
 
 def test_dagster_in_the_clone_uses_the_history_of_ratchet(tmp_path: Path) -> None:
     ref = InstanceRef.from_dir(str(tmp_path), config_dir=str(ROOT))
-    assert ref.storage_data and ref.run_launcher_data
+    assert ref.storage_data
+    assert ref.run_launcher_data
     assert ref.storage_data.config_dict["base_dir"] == ".ratchet/dagster"
     assert Home(Path(".ratchet")).dagster == Path(".ratchet/dagster")
     assert ref.run_launcher_data.class_name == "LocalRunLauncher"

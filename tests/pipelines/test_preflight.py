@@ -47,7 +47,9 @@ def test_a_named_base_without_sources_is_refused_with_three_commands(tmp_path: P
     with pytest.raises(NotReady) as refused:
         check_policy(home, profile)
     commands = re.findall(r"`ratchet data add (\w+)", str(refused.value))
-    assert len(commands) == 3 and {"taco", "simple"} < set(commands) and "taco" in SOURCES
+    assert len(commands) == 3
+    assert {"taco", "simple"} < set(commands)
+    assert "taco" in SOURCES
     add_source(home.path, commands[-1], None)
     check_policy(home, profile)
 

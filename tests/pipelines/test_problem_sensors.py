@@ -54,19 +54,17 @@ def test_an_unchanged_file_in_the_inbox_becomes_a_source_once(
 ) -> None:
     put(home_builder, "My Problems.jsonl", ROW, "{broken")
     first, second, third = looks(home_builder, instance, 3)
-    assert first.skip_reason and third.skip_reason and not first.asset_events
+    assert first.skip_reason
+    assert third.skip_reason
+    assert not first.asset_events
     [event] = second.asset_events or []
-    assert (
-        isinstance(event, dg.AssetObservation)
-        and event.partition == "my_problems"
-        and "broken JSON" in str(event.metadata["rejected"].value)
-    )
+    assert isinstance(event, dg.AssetObservation)
+    assert event.partition == "my_problems"
+    assert "broken JSON" in str(event.metadata["rejected"].value)
     [(name, place)] = read_sources(home_builder.run_context.home.path).items()
-    assert (
-        name == "my_problems"
-        and place.path
-        and place.path.is_relative_to(home_builder.run_context.home.problem_files.resolve())
-    )
+    assert name == "my_problems"
+    assert place.path
+    assert place.path.is_relative_to(home_builder.run_context.home.problem_files.resolve())
     assert [problem.problem_id for problem in load(name, place).problems] == ["my_problems/a"]
 
 
@@ -89,11 +87,9 @@ def test_changed_content_becomes_a_second_version_of_a_source(
     put(home_builder, "mine.jsonl", ROW, ROW | {"id": "b"})
     looks(home_builder, instance, 2, second.cursor)
     after = read_sources(home_builder.run_context.home.path)["mine"]
-    assert (
-        before.content != after.content
-        and len(load("mine", before).problems) == 1
-        and len(load("mine", after).problems) == 2
-    )
+    assert before.content != after.content
+    assert len(load("mine", before).problems) == 1
+    assert len(load("mine", after).problems) == 2
 
 
 def test_two_files_for_one_source_are_refused(
@@ -124,10 +120,8 @@ def test_equal_content_is_no_new_source(
     content = read_sources(home_builder.run_context.home.path)["mine"].content
     put(home_builder, "mine.jsonl", ROW).touch()
     again = looks(home_builder, instance, 2, second.cursor)[1]
-    assert (
-        "already has this content" in str(again.skip_reason)
-        and read_sources(home_builder.run_context.home.path)["mine"].content == content
-    )
+    assert "already has this content" in str(again.skip_reason)
+    assert read_sources(home_builder.run_context.home.path)["mine"].content == content
 
 
 @pytest.mark.parametrize(
@@ -147,9 +141,8 @@ def test_a_bad_file_is_reported_once(
 ) -> None:
     put(home_builder, name, row)
     first, second, third = looks(home_builder, instance, 3)
-    assert reason in str(second.skip_reason) and reason not in str(first.skip_reason) + str(
-        third.skip_reason
-    )
+    assert reason in str(second.skip_reason)
+    assert reason not in str(first.skip_reason) + str(third.skip_reason)
     assert read_sources(home_builder.run_context.home.path) == {}
 
 
@@ -168,7 +161,8 @@ def test_a_file_with_an_upstream_name_becomes_that_source(
     )
     looks(home_builder, instance, 2)
     [problem] = load("mbpp", read_sources(home_builder.run_context.home.path)["mbpp"]).problems
-    assert problem.problem_id == "mbpp/11" and problem.gated
+    assert problem.problem_id == "mbpp/11"
+    assert problem.gated
 
 
 def test_dagster_records_the_new_source(
@@ -182,9 +176,8 @@ def test_dagster_records_the_new_source(
         )
         data = new_problems.evaluate_tick(context)
         cursor = data.cursor
-    assert [event.partition for event in data.asset_events] == ["mine"] and "mine" in str(
-        data.skip_message
-    )
+    assert [event.partition for event in data.asset_events] == ["mine"]
+    assert "mine" in str(data.skip_message)
 
 
 @pytest.fixture
@@ -215,13 +208,11 @@ def test_a_hub_commit_is_recorded_once_at_a_limited_rate(
         second = commit(tmp_path / "hub", "me/mine", {"rows.jsonl": b"2"})
         soon = look(changed_hub, home_builder, instance, same.cursor)
         later = look(changed_hub, home_builder, instance, "0")
-    assert (
-        same.skip_reason
-        and not same.asset_events
-        and "6" in str(soon.skip_reason)
-        and not soon.asset_events
-        and soon.cursor == same.cursor
-    )
+    assert same.skip_reason
+    assert not same.asset_events
+    assert "6" in str(soon.skip_reason)
+    assert not soon.asset_events
+    assert soon.cursor == same.cursor
     assert [event.partition for event in later.asset_events or []] == ["mine"]
     assert {
         name: place.commit
@@ -242,7 +233,8 @@ def test_an_unreachable_hub_changes_nothing(
         port = listener.getsockname()[1]
     endpoint(f"http://127.0.0.1:{port}")
     result = look(changed_hub, home_builder, instance)
-    assert "hub" in str(result.skip_reason) and not result.asset_events
+    assert "hub" in str(result.skip_reason)
+    assert not result.asset_events
     assert float(str(result.cursor)) > 0
     assert read_sources(home_builder.run_context.home.path) == {"mine": place}
 

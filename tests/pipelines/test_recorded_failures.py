@@ -33,5 +33,6 @@ def test_the_record_names_the_cause_after_the_last_retry(
             instance=instance, raise_on_error=False
         )
     record = PipelineRun(home_builder.run_context.home.runs / "chain-0001").record
-    assert len(attempts) == 3 and record.failures == 1
+    assert len(attempts) == 3
+    assert record.failures == 1
     assert record.error == "stage: no worker started"

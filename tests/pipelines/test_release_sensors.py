@@ -108,5 +108,7 @@ def test_an_experiment_without_a_better_challenger_is_rolled_back_in_the_ledger(
     opened = releases.open(1, 2, {"strategy": "experiment"}, why="", others=[3])
     releases.append(opened.last, "rolled_back", {"reasons": ["Version 2: errors", "Version 3: no"]})
     entry = follow_rollback(ledger, releases.all())
-    assert entry and entry.version == 1 and "Version 3: no" in entry.decision["reasons"][1]
+    assert entry
+    assert entry.version == 1
+    assert "Version 3: no" in entry.decision["reasons"][1]
     assert follow_rollback(ledger, releases.all()) is None

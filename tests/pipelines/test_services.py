@@ -75,10 +75,12 @@ def test_the_tags_of_a_run_choose_home_and_profile(tmp_path: Path) -> None:
     server = ("storage.mlflow=http://localhost:1",)
     run_context = RunContext.of(Settings(Home(tmp_path / "home"), changes=server))
     embedded, smoke = seen(run_context, {}), seen(run_context, {PROFILE: "small", SUBHOME: "smoke"})
-    assert smoke["home"] == f"{embedded['home']}/smoke" and smoke["steps"] != embedded["steps"]
+    assert smoke["home"] == f"{embedded['home']}/smoke"
+    assert smoke["steps"] != embedded["steps"]
     # a home below RATCHET_HOME shares neither ledger nor MLflow
     assert embedded["mlflow"] == "http://localhost:1"
-    assert "smoke" in str(smoke["mlflow"]) and "smoke" in str(smoke["ledger"])
+    assert "smoke" in str(smoke["mlflow"])
+    assert "smoke" in str(smoke["ledger"])
 
 
 def test_a_stage_writes_into_a_replaced_storage(tmp_path: Path) -> None:
@@ -109,7 +111,8 @@ def test_a_schedule_reads_a_replaced_ledger(
 def test_definitions_hold_a_replaced_service_and_merge_with_others() -> None:
     sandbox = SandboxResource()
     own = dg.Definitions.merge(definitions(sandbox=sandbox), dg.Definitions(assets=[observed]))
-    assert own.resources and own.resources["sandbox"] is sandbox
+    assert own.resources
+    assert own.resources["sandbox"] is sandbox
     assert own.resolve_asset_graph().has(dg.AssetKey("observed"))
 
 

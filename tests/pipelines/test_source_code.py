@@ -24,7 +24,9 @@ from pipelines.source_code import remote_commit
 def test_a_remote_has_a_web_address(tmp_path: Path, remote: str, address: str) -> None:
     checkout(tmp_path, remote)
     found = remote_commit(tmp_path)
-    assert found and found[0] == address and len(found[1]) == 40
+    assert found
+    assert found[0] == address
+    assert len(found[1]) == 40
 
 
 def test_code_links_to_no_other_checkout(tmp_path: Path) -> None:

@@ -97,20 +97,20 @@ def test_a_new_benchmark_or_contamination_report_rescores_the_champion(
     now = validation(generate(FamilyConfig(demonstrations=4, train=2, validation=8))).version
     rescored(home_builder, "chain-0001-sft", "rescore-1", now, "one")
     result = evaluated(home_builder, instance)
-    assert result.skip_reason and not result.run_requests
+    assert result.skip_reason
+    assert not result.run_requests
     cleaned(home_builder, 8, "two")
     [report], [again] = (
         evaluated(home_builder, instance).run_requests or [],
         evaluated(home_builder, instance).run_requests or [],
     )
-    assert (
-        report.run_key == again.run_key
-        and "contamination report" in report.tags["ratchet/why"]
-        and report.tags["ratchet/kind"] == "rescore"
-    )
+    assert report.run_key == again.run_key
+    assert "contamination report" in report.tags["ratchet/why"]
+    assert report.tags["ratchet/kind"] == "rescore"
     cleaned(home_builder, 9, "one")
     [other] = evaluated(home_builder, instance).run_requests or []
-    assert other.run_key != report.run_key and other.tags["ratchet/why"].endswith("validation")
+    assert other.run_key != report.run_key
+    assert other.tags["ratchet/why"].endswith("validation")
     rescored(home_builder, "chain-0001-sft", str(other.partition_key), "v9", "one")
     # v9 is not the current version either.
     [third] = evaluated(home_builder, instance).run_requests or []
@@ -139,16 +139,15 @@ def test_schedules_evaluate_the_champion_daily_and_weekly(
     assert isinstance(tick(schedule, instance, resources), dg.SkipReason)
     champion = home_builder.promoted("chain-0001-sft")
     request = tick(schedule, instance, resources)
-    assert isinstance(request, dg.RunRequest) and request.tags["ratchet/kind"] == kind
+    assert isinstance(request, dg.RunRequest)
+    assert request.tags["ratchet/kind"] == kind
     assert (
         request.partition_key == request.run_key == f"{kind}-{champion.content_hash[:8]}-2026-11-22"
     )
     assert instance.has_dynamic_partition("checkpoints", str(request.partition_key))
     job = defs.resolve_job_def("evaluate_checkpoint")
-    assert (
-        schedule.job_name == job.name
-        and dg.validate_run_config(job, request.run_config) is not None
-    )
+    assert schedule.job_name == job.name
+    assert dg.validate_run_config(job, request.run_config) is not None
 
 
 @pytest.mark.slow
@@ -191,22 +190,18 @@ def test_a_daily_validation_reports_failures_and_cost(
     scores = read_scores(
         home_builder.run_context.store.require("scores", str(request.partition_key))
     )
-    assert (
-        list(scores.champion) == ["validation"]
-        and not scores.challenger
-        and "quick" in scores.not_measured["heldout"]
-    )
+    assert list(scores.champion) == ["validation"]
+    assert not scores.challenger
+    assert "quick" in scores.not_measured["heldout"]
     [shown] = [
         e.materialization.metadata
         for e in ended.get_asset_materialization_events()
         if e.asset_key == dg.AssetKey("contestant_scores")
     ]
     assert "extraction" in str(shown["failures"].value) or "cut" in str(shown["failures"].value)
-    assert (
-        "% without 1" in str(shown["scores"].value)
-        and "truncated" in str(shown["scores"].value)
-        and "style" in str(shown["quality"].value)
-    )
+    assert "% without 1" in str(shown["scores"].value)
+    assert "truncated" in str(shown["scores"].value)
+    assert "style" in str(shown["quality"].value)
     board = home_builder.run_context.store.require("reports", "leaderboard")
     assert "% without 1" in (board.path / "leaderboard.md").read_text(encoding="utf-8")
     artifact = home_builder.run_context.store.require("scores", "tiny--validation")

@@ -40,14 +40,11 @@ def test_the_view_shows_stages_and_the_reward_curve(tmp_path: Path) -> None:
     console = Console(width=100, record=True, force_terminal=True)
     console.print(view)
     picture = console.export_text()
-    assert any("480 problems" in line for line in news) and any(
-        re.search(r"\b8\b.*0\.800", line) for line in news
-    )
-    assert (
-        "✓" in picture
-        and "0.100 → 0.600" in picture
-        and any(0x2801 <= ord(c) <= 0x28FF for c in picture)
-    )
+    assert any("480 problems" in line for line in news)
+    assert any(re.search(r"\b8\b.*0\.800", line) for line in news)
+    assert "✓" in picture
+    assert "0.100 → 0.600" in picture
+    assert any(0x2801 <= ord(c) <= 0x28FF for c in picture)
 
 
 def test_a_long_message_does_not_shorten_stage_names(tmp_path: Path) -> None:
@@ -89,10 +86,13 @@ def test_a_curve_fits_its_frame_for_any_values(
     values: list[float], width: int, height: int
 ) -> None:
     lines = curve(values, width, height)
-    assert len(lines) == height and all(len(line) == width for line in lines if values)
+    assert len(lines) == height
+    assert all(len(line) == width for line in lines if values)
     assert all(BLANK <= ord(character) <= BLANK + 0xFF for line in lines for character in line)
 
 
 def test_a_rising_curve_ends_at_the_top(tmp_path: Path) -> None:
     lines = curve([0.0, 1.0, 2.0, 3.0], width=10, height=2)
-    assert lines[0][-1] != chr(BLANK) and lines[1][0] != chr(BLANK) and lines[0][0] == chr(BLANK)
+    assert lines[0][-1] != chr(BLANK)
+    assert lines[1][0] != chr(BLANK)
+    assert lines[0][0] == chr(BLANK)

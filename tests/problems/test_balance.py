@@ -64,20 +64,21 @@ def test_rare_groups_gain_share_but_never_exceed_common_ones() -> None:
         for axis, group, _, before, after in shares([*common, *rare], weights)
     }
     before, after = share["tag", "rare"]
-    assert (
-        before == pytest.approx(0.1)
-        and 0.2 < after <= 0.5
-        and share["style", "stdio"] == share["tag", "rare"]
-    )
+    assert before == pytest.approx(0.1)
+    assert 0.2 < after <= 0.5
+    assert share["style", "stdio"] == share["tag", "rare"]
 
 
 def test_a_measured_pass_rate_decides_the_difficulty_level() -> None:
     [one] = weigh(easy(1, "a"), {"toy/a0": 0.1}, {"toy/a0": 0.0})
-    assert one.measured and one.level == LEVELS and level(0.0) == 1
+    assert one.measured
+    assert one.level == LEVELS
+    assert level(0.0) == 1
 
 
 def test_only_training_problems_have_weights(tmp_path: Path) -> None:
     other = [replace(problem, problem_id="toy/x", split="validation") for problem in easy(1, "b")]
     weights = weigh([*easy(2, "a"), *other], {"toy/a0": 0.1, "toy/a1": 0.2, "toy/x": 0.3})
     write_weights(weights, tmp_path / "weights.parquet")
-    assert read_weights(tmp_path / "weights.parquet") == weights and len(weights) == 2
+    assert read_weights(tmp_path / "weights.parquet") == weights
+    assert len(weights) == 2

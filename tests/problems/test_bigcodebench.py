@@ -52,11 +52,13 @@ def test_a_task_keeps_both_prompts(two: list[Problem]) -> None:
     assert (complete.statement, complete.starter_code) == (
         "Double it.",
         ROW["complete_prompt"],
-    ) and complete.gated
+    )
+    assert complete.gated
     assert (other.statement, other.starter_code) == (
         ROW["instruct_prompt"],
         "",
-    ) and other.tests == complete.tests
+    )
+    assert other.tests == complete.tests
 
 
 def test_each_test_method_has_its_own_result(sandbox: Sandbox, two: list[Problem]) -> None:
@@ -100,11 +102,9 @@ def test_programs_for_a_task_with_missing_packages_get_no_verdict(
 @pytest.mark.slow
 def test_the_real_set_loads_completely(data: Callable[[str], Path]) -> None:
     loaded = load("bigcodebench", data("bigcodebench"))
-    assert (
-        len(loaded.problems) == 1140
-        and loaded.rejected == []
-        and all(problem.gated for problem in loaded.problems)
-    )
+    assert len(loaded.problems) == 1140
+    assert loaded.rejected == []
+    assert all(problem.gated for problem in loaded.problems)
     about = [problem for problem in loaded.problems if about_the_library_alone(problem)]
     assert (len(about), sum(not problem.packages for problem in about)) == (327, 300)
 

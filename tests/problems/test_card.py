@@ -103,23 +103,22 @@ def test_load_dataset_reads_the_folder_without_gated_problems(
     for name in get_dataset_config_names(str(folder)):
         for part in load_dataset(str(folder), name, cache_dir=str(tmp_path / "cache")).values():
             seen |= {row.get("problem_id") or row["extra_info"]["problem_id"] for row in part}
-    assert len(seen) == 28 and not any(problem_id.startswith("toybench/") for problem_id in seen)
+    assert len(seen) == 28
+    assert not any(problem_id.startswith("toybench/") for problem_id in seen)
 
 
 def test_the_card_has_counts_licences_and_charts(folder: Path) -> None:
     text = (folder / CARD).read_text(encoding="utf-8")
-    assert front(folder)["license"] == ["apache-2.0"] and "| embedded | train |" in text
-    assert (
-        "| | | | 3 | gated |" in text
-        and "toybench" not in text.partition("## What became")[2].partition("##")[0]
-        and str(folder) not in text
-    )
+    assert front(folder)["license"] == ["apache-2.0"]
+    assert "| embedded | train |" in text
+    assert "| | | | 3 | gated |" in text
+    assert "toybench" not in text.partition("## What became")[2].partition("##")[0]
+    assert str(folder) not in text
     pictures = [
         line.partition("](")[2].rstrip(")") for line in text.splitlines() if line.startswith("![")
     ]
-    assert len(pictures) == 2 and all(
-        ElementTree.parse(folder / picture) is not None for picture in pictures
-    )
+    assert len(pictures) == 2
+    assert all(ElementTree.parse(folder / picture) is not None for picture in pictures)
 
 
 def test_an_empty_split_is_omitted(tmp_path: Path) -> None:
@@ -129,9 +128,8 @@ def test_an_empty_split_is_omitted(tmp_path: Path) -> None:
         for config in front(written(only, tmp_path / "set"))["configs"]
         if config.get("default")
     ]
-    assert [part["split"] for part in verl["data_files"]] == ["train"] and not (
-        tmp_path / "set" / "verl" / "validation.parquet"
-    ).exists()
+    assert [part["split"] for part in verl["data_files"]] == ["train"]
+    assert not (tmp_path / "set" / "verl" / "validation.parquet").exists()
 
 
 def test_a_statement_cannot_break_the_card(tmp_path: Path) -> None:
@@ -144,7 +142,8 @@ def test_a_statement_cannot_break_the_card(tmp_path: Path) -> None:
         )
         / CARD
     ).read_text(encoding="utf-8")
-    assert "<script>" not in text and "> \\# Not a heading" in text
+    assert "<script>" not in text
+    assert "> \\# Not a heading" in text
     assert fenced("a\n```\nb", "python").startswith("````python\n")
 
 
@@ -188,8 +187,8 @@ def test_the_dataset_class_of_verl_reads_the_folder(folder: Path, tmp_path: Path
         train_tokenizer(["solve the numbers", "def solve(x):"] * 8, 300),
         config,
     )
+    assert len(rows) == 12
     assert (
-        len(rows) == 12
-        and problem_from_ground_truth(rows[0]["reward_model"]["ground_truth"]).problem_id
+        problem_from_ground_truth(rows[0]["reward_model"]["ground_truth"]).problem_id
         == rows[0]["extra_info"]["problem_id"]
     )

@@ -112,7 +112,8 @@ def test_apps_has_programs_and_methods_with_python_3_solutions(
     assert program.solutions == (
         "print(2 * int(input()))",
         "n = int(input())\nprint(n + n)",
-    ) and program.tests[1] == {"stdin": "3", "stdout": "6"}
+    )
+    assert program.tests[1] == {"stdin": "3", "stdout": "6"}
     assert (method.style, method.entry_point) == ("call", "Solution().total")
     # the result may be the list or its element, as upstream's harness takes them
     assert method.tests[0] == {"args": [[1, 2]], "kwargs": {}, "expected": [3]}
@@ -138,12 +139,10 @@ def test_a_test_split_is_gated_and_an_unknown_split_is_refused(tmp_path: Path) -
         read(tmp_path, source, "test.jsonl", row)
         for source, row in (("apps", APPS), ("taco", TACO))
     )
-    assert (
-        apps.gated
-        and taco.gated
-        and apps.split == taco.split == "heldout"
-        and apps.problem_id == "apps/test-0000"
-    )
+    assert apps.gated
+    assert taco.gated
+    assert apps.split == taco.split == "heldout"
+    assert apps.problem_id == "apps/test-0000"
     assert "None" in refused(tmp_path, "apps", "mine.jsonl", APPS)
     assert "'valid'" in refused(tmp_path, "taco", "valid.jsonl", TACO)
 
@@ -153,7 +152,8 @@ def test_a_taco_id_depends_on_the_statement(tmp_path: Path) -> None:
     [second] = read(
         tmp_path, "taco", "train-00000.jsonl", TACO | {"question": "Read n, print its half."}
     )
-    assert first.problem_id != second.problem_id and first.tags == (
+    assert first.problem_id != second.problem_id
+    assert first.tags == (
         "taco",
         "interview",
         "number-theory",
@@ -191,11 +191,11 @@ def test_livecodebench_is_gated_and_its_packed_tests_are_read(tmp_path: Path) ->
         for cases in (json.dumps(CASES), packed(json.dumps(CASES)))
     )
     [problem] = unpacked
-    assert plain == unpacked and problem.gated and problem.visible_tests == 1
-    assert (
-        problem.tests == ({"stdin": "2", "stdout": "4"}, {"stdin": "5", "stdout": "10"})
-        and problem.compare == "tokens"
-    )
+    assert plain == unpacked
+    assert problem.gated
+    assert problem.visible_tests == 1
+    assert problem.tests == ({"stdin": "2", "stdout": "4"}, {"stdin": "5", "stdout": "10"})
+    assert problem.compare == "tokens"
 
 
 def test_arguments_of_a_livecodebench_method_are_read_line_by_line(tmp_path: Path) -> None:
@@ -206,9 +206,8 @@ def test_arguments_of_a_livecodebench_method_are_read_line_by_line(tmp_path: Pat
         "private_test_cases": packed(json.dumps(cases)),
     }
     [problem] = read(tmp_path, "livecodebench", "test.jsonl", row | {"public_test_cases": "[]"})
-    assert problem.entry_point == "Solution().f" and problem.tests == (
-        {"args": [[1, 2], "a"], "kwargs": {}, "expected": 3},
-    )
+    assert problem.entry_point == "Solution().f"
+    assert problem.tests == ({"args": [[1, 2], "a"], "kwargs": {}, "expected": 3},)
 
 
 class Attack:
@@ -227,7 +226,8 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
         "test.jsonl",
         LIVE | {"private_test_cases": packed(Attack(marker))},
     )
-    assert "a pickle" in reason and not marker.exists()
+    assert "a pickle" in reason
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -259,14 +259,11 @@ def test_broken_packed_tests_are_a_bad_row(tmp_path: Path, broken: str) -> None:
 
 def test_codecontests_is_read_in_its_upstream_schema(tmp_path: Path) -> None:
     [problem] = read(tmp_path, "codecontests", "train-00000-of-00039.jsonl", CONTEST)
-    assert (
-        problem.problem_id == "codecontests/1041_e_double"
-        and not problem.gated
-        and problem.visible_tests == 1
-    )
-    assert problem.solutions == ("print(2 * int(input()))",) and [
-        test["stdout"] for test in problem.tests
-    ] == ["4\n", "6\n"]
+    assert problem.problem_id == "codecontests/1041_e_double"
+    assert not problem.gated
+    assert problem.visible_tests == 1
+    assert problem.solutions == ("print(2 * int(input()))",)
+    assert [test["stdout"] for test in problem.tests] == ["4\n", "6\n"]
 
 
 @pytest.mark.parametrize(
@@ -304,5 +301,6 @@ def test_the_train_split_of_leetcode_loads_except_picture_tasks(
     data: Callable[[str], Path],
 ) -> None:
     loaded = load("leetcode_train", data("leetcode"))
-    assert loaded.rows == 1570 and not any(problem.gated for problem in loaded.problems)
+    assert loaded.rows == 1570
+    assert not any(problem.gated for problem in loaded.problems)
     assert all("asks for nothing" in rejected.reason for rejected in loaded.rejected)

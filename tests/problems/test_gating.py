@@ -63,11 +63,9 @@ def named(problem_id: str, **extra: Any) -> Problem:
     ],
 )
 def test_a_gated_task_is_recognized_by_its_name(name: str) -> None:
-    assert (
-        gated_as(named(name))
-        and gated_as(named("mine/1", task_id=name))
-        and gated_as(named("mine/1", parents=["mine/2", name]))
-    )
+    assert gated_as(named(name))
+    assert gated_as(named("mine/1", task_id=name))
+    assert gated_as(named("mine/1", parents=["mine/2", name]))
     assert [removed.reason for removed in curate([named(name)], []).removed] == ["gated"]
 
 
@@ -159,20 +157,20 @@ def test_a_gated_benchmark_under_another_name_is_gated(data: Callable[[str], Pat
     loaded = load("mine", mbpp).problems
     assert not [
         p.extra["task_id"] for p in loaded if is_gated_mbpp(p.extra["task_id"]) and not p.gated
-    ] and not all(p.gated for p in loaded)
+    ]
+    assert not all(p.gated for p in loaded)
 
 
 def test_leetcode_is_gated_by_name_date_and_number() -> None:
-    assert len(gated_leetcode()) == 228 and is_gated_leetcode("eat-pizzas")
-    assert is_gated_leetcode("new", date="2024-07-01") and not is_gated_leetcode(
-        "old", date="2024-06-30", number="9999"
-    )
-    assert is_gated_leetcode("new", number="3243") and not is_gated_leetcode("old", number="2831")
+    assert len(gated_leetcode()) == 228
+    assert is_gated_leetcode("eat-pizzas")
+    assert is_gated_leetcode("new", date="2024-07-01")
+    assert not is_gated_leetcode("old", date="2024-06-30", number="9999")
+    assert is_gated_leetcode("new", number="3243")
+    assert not is_gated_leetcode("old", number="2831")
 
 
 def test_a_contest_is_gated_by_its_number() -> None:
-    assert (
-        is_gated_contest("1548_A. Web")
-        and not is_gated_contest("1547_G. How")
-        and not is_gated_contest("p02345 AtCoder")
-    )
+    assert is_gated_contest("1548_A. Web")
+    assert not is_gated_contest("1547_G. How")
+    assert not is_gated_contest("p02345 AtCoder")

@@ -167,14 +167,11 @@ def test_a_hub_dataset_is_read_at_its_commit_with_mapped_columns(
 ) -> None:
     commit, rows, rejected = results["first"]
     assert commit == results["commits"]["first"] != results["commits"]["second"]
-    assert [row[3:] for row in rows] == [[2, "f"], [1, "g"]] and all(
-        row[0].startswith("mine/") for row in rows
-    )
-    assert (
-        len(rejected) == 1
-        and rejected[0][0] == "me/mine: test row 0"
-        and "column tests" in rejected[0][1]
-    )
+    assert [row[3:] for row in rows] == [[2, "f"], [1, "g"]]
+    assert all(row[0].startswith("mine/") for row in rows)
+    assert len(rejected) == 1
+    assert rejected[0][0] == "me/mine: test row 0"
+    assert "column tests" in rejected[0][1]
 
 
 def test_rows_of_the_hub_load_as_published(results: dict[str, Any]) -> None:
@@ -185,7 +182,9 @@ def test_rows_of_the_hub_load_as_published(results: dict[str, Any]) -> None:
 
 def test_without_a_revision_the_main_branch_is_read(results: dict[str, Any]) -> None:
     commit, rows, rejected = results["second"]
-    assert commit == results["commits"]["second"] and len(rows) == 1 and not rejected
+    assert commit == results["commits"]["second"]
+    assert len(rows) == 1
+    assert not rejected
 
 
 def test_the_loading_script_of_a_hub_dataset_is_not_run(
@@ -195,12 +194,14 @@ def test_the_loading_script_of_a_hub_dataset_is_not_run(
     assert [row[:3] for row in rows] == [
         ["apps/train-0007", False, "train"],
         ["apps/test-0007", True, "heldout"],
-    ] and not rejected
+    ]
+    assert not rejected
 
 
 def test_a_missing_column_of_the_hub_is_named_with_the_nearest(results: dict[str, Any]) -> None:
     reason = results["near"][2][0][1]
-    assert "'promt'" in reason and "'prompt'" in reason
+    assert "'promt'" in reason
+    assert "'prompt'" in reason
 
 
 @pytest.mark.parametrize(
@@ -215,4 +216,6 @@ def test_a_missing_column_of_the_hub_is_named_with_the_nearest(results: dict[str
 def test_a_refusal_of_the_hub_is_a_one_line_error(
     results: dict[str, Any], case: str, words: str
 ) -> None:
-    assert isinstance(results[case], str) and words in results[case] and "\n" not in results[case]
+    assert isinstance(results[case], str)
+    assert words in results[case]
+    assert "\n" not in results[case]

@@ -41,9 +41,8 @@ def test_generated_inputs_are_new_plain_and_reproducible(arguments: list[list[An
     of = problem(*arguments)
     examples = generate_inputs(of, 10)
     texts = [dumps(example) for example in examples]
-    assert len(set(texts)) == len(texts) <= 10 and not set(texts) & {
-        dumps(one) for one in inputs_of_tests(of)
-    }
+    assert len(set(texts)) == len(texts) <= 10
+    assert not set(texts) & {dumps(one) for one in inputs_of_tests(of)}
     assert texts == [dumps(example) for example in generate_inputs(of, 10)]
     assert all(len(example["args"]) == 2 for example in examples)
 
@@ -53,8 +52,11 @@ def test_wide_inputs_leave_the_range_of_the_tests_and_stay_short() -> None:
         return [one["args"][0] for one in generate_inputs(problem(*arguments), 48, wide=True)]
 
     numbers, lists = wide([3], [5]), wide([[3, 4]], [[5]])
-    assert min(numbers) < 0 and 100 < max(numbers) < 10**5
-    assert [] in lists and max(map(len, lists)) > 4 and max(len(str(one)) for one in lists) <= 1000
+    assert min(numbers) < 0
+    assert 100 < max(numbers) < 10**5
+    assert [] in lists
+    assert max(map(len, lists)) > 4
+    assert max(len(str(one)) for one in lists) <= 1000
 
 
 def firsts(of: Problem) -> list[Any]:
@@ -78,11 +80,9 @@ def test_generated_inputs_respect_properties_of_the_tests() -> None:
 
 def test_generated_inputs_include_edge_cases() -> None:
     lists = firsts(problem([[3, -1, 3]], [[]], [[0, 8]]))
-    assert (
-        any(len(some) == 1 for some in lists)
-        and any(len(some) != len(set(some)) for some in lists)
-        and any(min(some, default=0) < 0 for some in lists)
-    )
+    assert any(len(some) == 1 for some in lists)
+    assert any(len(some) != len(set(some)) for some in lists)
+    assert any(min(some, default=0) < 0 for some in lists)
     assert 0 in firsts(problem([5], [0], [-3])) or -1 in firsts(problem([5], [0], [-3]))
 
 

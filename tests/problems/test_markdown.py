@@ -37,11 +37,9 @@ def test_asserts_on_a_function_become_visible_calls(tmp_path: Path) -> None:
     assert (problem.style, problem.entry_point, problem.visible_tests) == ("call", "second", 2)
     assert problem.tests[1] == {"args": [[5, 5]], "kwargs": {"strict": True}, "expected": 5}
     text = prompt_text(problem)
-    assert (
-        "at least two numbers" in text
-        and "assert second([3, 1, 2]) == 2" in text
-        and "## Examples" not in text
-    )
+    assert "at least two numbers" in text
+    assert "assert second([3, 1, 2]) == 2" in text
+    assert "## Examples" not in text
 
 
 def test_other_asserts_remain_asserts(tmp_path: Path) -> None:
@@ -57,7 +55,8 @@ def test_other_asserts_remain_asserts(tmp_path: Path) -> None:
 
 def test_input_and_output_pairs_become_stdio_tests(tmp_path: Path) -> None:
     problem = read_markdown(written(tmp_path, STDIO))
-    assert problem.style == "stdio" and problem.tests == ({"stdin": "3\n", "stdout": "6\n"},)
+    assert problem.style == "stdio"
+    assert problem.tests == ({"stdin": "3\n", "stdout": "6\n"},)
 
 
 @pytest.mark.parametrize(

@@ -64,17 +64,16 @@ def test_comparisons_in_a_crowded_bucket_are_capped_and_counted() -> None:
         (50, 52),
         (51, 52),
     }
-    assert candidates.capped == 32 and candidates.uncompared == 32 * sum(range(1, 45))
+    assert candidates.capped == 32
+    assert candidates.uncompared == 32 * sum(range(1, 45))
     assert alike(rows, cap=50).capped == 0
 
 
 def test_gated_rows_beyond_the_cap_are_counted() -> None:
     rows = np.repeat(signatures([shingles(texts(1)[0], (1,))]), 13, axis=0)
     candidates = alike(rows, first=10, cap=4)
-    assert (
-        pairs(candidates) == {(gated, other) for gated in range(4) for other in range(10, 13)}
-        and candidates.capped == 32
-    )
+    assert pairs(candidates) == {(gated, other) for gated in range(4) for other in range(10, 13)}
+    assert candidates.capped == 32
     assert len(pairs(alike(rows, first=10, cap=16))) == 30
 
 
@@ -127,5 +126,6 @@ def test_signatures_in_a_file_give_the_same_pairs(tmp_path: Path) -> None:
         stored.append(block)
     order = rng.permutation(len(rows))[:150]
     taken, expected = alike(stored.take(order), least=0.5), alike(rows[order], least=0.5)
-    assert len(taken.left) >= 20 and pairs(taken) == pairs(expected)
+    assert len(taken.left) >= 20
+    assert pairs(taken) == pairs(expected)
     assert (taken.capped, taken.uncompared) == (expected.capped, expected.uncompared)

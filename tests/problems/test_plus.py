@@ -28,7 +28,8 @@ def task(
     with gzip.open(folder / "MbppPlus.jsonl.gz", "wt") as file:
         file.write(json.dumps(row | {"base_input": base, "plus_input": plus, "atol": atol}))
     (problem,) = load("mbppplus", folder).problems
-    assert problem.statement == "Do it." and problem.gated
+    assert problem.statement == "Do it."
+    assert problem.gated
     return problem
 
 
@@ -118,9 +119,8 @@ def test_expected_values_stay_in_the_judge_process(sandbox: Sandbox, tmp_path: P
 
 def test_a_task_without_plus_inputs_has_only_its_base_test(data: Callable[[str], Path]) -> None:
     by_tests = {p.problem_id: p.extra["tests"] for p in load("mbppplus", data("mbppplus")).problems}
-    assert [key for key, tests in by_tests.items() if tests != ["base", "plus"]] == [
-        "mbppplus/793"
-    ] and by_tests["mbppplus/793"] == ["base"]
+    assert [key for key, tests in by_tests.items() if tests != ["base", "plus"]] == ["mbppplus/793"]
+    assert by_tests["mbppplus/793"] == ["base"]
 
 
 @pytest.mark.slow
@@ -137,4 +137,5 @@ def test_any_root_of_the_polynomial_is_accepted(
         "numpy.roots(xs[::-1]) if abs(r.imag) < 1e-6))"
     )
     base = verdicts(sandbox, problem, problem.solutions[0], newton)
-    assert base[0] == (True, True) and base[1][0]
+    assert base[0] == (True, True)
+    assert base[1][0]

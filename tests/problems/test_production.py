@@ -91,13 +91,15 @@ def test_a_benchmark_task_that_a_client_sends_does_not_enter_training(
     texts = [request_text.format(task.statement) for task in tasks]
     rows = [row(problem_id=f"production/{n}", statement=text) for n, text in enumerate(texts)]
     sent = [replace(each, solutions=RIGHT) for each in read(tmp_path, rows)]
-    assert len(sent) == 20 and not curate(sent, tasks).problems
+    assert len(sent) == 20
+    assert not curate(sent, tasks).problems
 
 
 def test_a_secret_that_reached_the_file_is_removed(tmp_path: Path) -> None:
     secret = row(statement=f"{STATEMENT} Log in with ghp_{'a1B2' * 9}.")
     [removed] = curate(read(tmp_path, [secret]), []).removed
-    assert removed.reason == "secret or personal data" and "ghp_" not in removed.detail
+    assert removed.reason == "secret or personal data"
+    assert "ghp_" not in removed.detail
 
 
 @given(

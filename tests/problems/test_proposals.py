@@ -62,7 +62,8 @@ def test_an_invalid_proposal_is_refused_with_its_reason(
     change: Callable[[str], str], why: str
 ) -> None:
     reason = proposal_of(change(GOOD))
-    assert isinstance(reason, str) and why in reason
+    assert isinstance(reason, str)
+    assert why in reason
 
 
 @pytest.mark.parametrize(
@@ -96,8 +97,11 @@ def decided(*rows: list[Any]) -> Any:
 
 def test_agreeing_programs_define_tests_and_solutions() -> None:
     problem = decided([9, 9, 9, 9], [1, 2, 3, None], [1, 2, 3, None], [1, 2, 4, 5])
-    assert [test["expected"] for test in problem.tests] == [1, 2, 3] and len(problem.solutions) == 2
-    assert problem.parents == ("toy/1",) and problem.licence == "MIT" and problem.split == "train"
+    assert [test["expected"] for test in problem.tests] == [1, 2, 3]
+    assert len(problem.solutions) == 2
+    assert problem.parents == ("toy/1",)
+    assert problem.licence == "MIT"
+    assert problem.split == "train"
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,8 @@ def test_verl_columns_have_the_expected_order(tmp_path: Path) -> None:
     write_verl([CALL, CALL], tmp_path / "train.parquet")
     first, second = pq.read_table(tmp_path / "train.parquet").to_pylist()
     assert list(first) == ["data_source", "prompt", "ability", "reward_model", "extra_info"]
-    assert (
-        first["prompt"] == [{"role": "user", "content": prompt_text(CALL)}]
-        and first["reward_model"]["style"] == "rule"
-    )
+    assert first["prompt"] == [{"role": "user", "content": prompt_text(CALL)}]
+    assert first["reward_model"]["style"] == "rule"
     assert second["extra_info"] == {
         "index": 1,
         "problem_id": "toy/1",
@@ -51,7 +49,8 @@ def test_verl_columns_have_the_expected_order(tmp_path: Path) -> None:
 def test_ground_truth_gives_the_same_job_without_solutions() -> None:
     text = ground_truth(CALL)
     assert problem_from_ground_truth(text).job("x", "j") == CALL.job("x", "j")
-    assert "by=1" not in text and "secret" not in text
+    assert "by=1" not in text
+    assert "secret" not in text
 
 
 def test_a_broken_ground_truth_names_the_column() -> None:

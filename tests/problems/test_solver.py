@@ -48,7 +48,8 @@ def test_agreeing_samples_keep_a_problem_and_their_share_is_recorded(
 ) -> None:
     problem = sampled(WRONG, GOOD[0], SAME, GOOD[1])
     [kept] = verified(problem, sandbox, tmp_path).problems
-    assert kept.extra["verified_by"] == "solver" and kept.agreement == 0.75
+    assert kept.extra["verified_by"] == "solver"
+    assert kept.agreement == 0.75
     assert kept.solutions == GOOD
     assert [kept] == verified(problem, sandbox, tmp_path).problems  # from the journal
 
@@ -70,7 +71,8 @@ def test_too_few_different_samples_remove_a_problem(
 
 def test_a_problem_with_a_reference_is_not_marked(tmp_path: Path, sandbox: Sandbox) -> None:
     [kept] = verified(sampled(WRONG, solutions=GOOD[:1]), sandbox, tmp_path).problems
-    assert kept.agreement is None and kept.solutions == GOOD[:1]
+    assert kept.agreement is None
+    assert kept.solutions == GOOD[:1]
 
 
 def test_no_demonstration_is_verified_by_samples(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -101,7 +103,8 @@ def test_the_card_says_how_many_problems_a_solver_verified(
 ) -> None:
     [kept] = verified(sampled(*GOOD, WRONG), sandbox, tmp_path).problems
     text = (written([kept, *generate(FAMILY)], tmp_path / "set") / CARD).read_text()
-    assert "1 of these problems came without a reference" in text and "0.67" in text
+    assert "1 of these problems came without a reference" in text
+    assert "0.67" in text
 
 
 def test_the_history_of_a_problem_says_how_a_solver_verified_it(
@@ -133,7 +136,8 @@ def test_samples_of_a_file_join_their_problems(tmp_path: Path) -> None:
     loaded = load("mine", place)
     assert [text.strip() for text in loaded.problems[0].samples] == list(GOOD)
     assert ["'oss_9'" in row.reason for row in loaded.rejected] == [True, False]
-    assert "line 4" in loaded.rejected[1].row and "'completion'" in loaded.rejected[1].reason
+    assert "line 4" in loaded.rejected[1].row
+    assert "'completion'" in loaded.rejected[1].reason
     assert place.content != Place(tmp_path / "rows.jsonl").content
     assert Place.from_json(place.to_json()) == place
 

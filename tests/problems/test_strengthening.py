@@ -57,15 +57,11 @@ def test_weak_tests_are_strengthened_to_kill_mutants(sandbox: Sandbox, tmp_path:
     outcome = verified(weak, sandbox, tmp_path)
     [problem], [row] = outcome.problems, outcome.strength
     added = problem.tests[len(weak.tests) :]
-    assert (
-        before.killed < row.killed
-        and row.added_tests == len(added) == problem.extra["added_tests"] > 0
-    )
-    assert (
-        problem.problem_id == weak.problem_id
-        and problem.visible_tests == 1
-        and problem.tests[: len(weak.tests)] == weak.tests
-    )
+    assert before.killed < row.killed
+    assert row.added_tests == len(added) == problem.extra["added_tests"] > 0
+    assert problem.problem_id == weak.problem_id
+    assert problem.visible_tests == 1
+    assert problem.tests[: len(weak.tests)] == weak.tests
     assert all(test["expected"] == right(test["args"][0]) for test in added)
 
 
@@ -74,12 +70,11 @@ def test_strengthening_is_reproducible_and_idempotent(sandbox: Sandbox, tmp_path
     again = verified(far(FAR, OTHER), sandbox, tmp_path)  # from the journal
     elsewhere = verify([far(FAR, OTHER)], sandbox, tmp_path / "another", RULES)
     write_parquet(first.problems, tmp_path / "problems.parquet")
-    assert (
-        first == again == elsewhere
-        and read_parquet(tmp_path / "problems.parquet") == first.problems
-    )
+    assert first == again == elsewhere
+    assert read_parquet(tmp_path / "problems.parquet") == first.problems
     [row] = verify(first.problems, sandbox, tmp_path / "journal", RULES).strength
-    assert row.killed == first.strength[0].killed and row.added_tests == 0
+    assert row.killed == first.strength[0].killed
+    assert row.added_tests == 0
 
 
 @pytest.mark.parametrize("solutions", [(FAR,), (FAR, FAR + "  # the same\n")])
@@ -88,8 +83,11 @@ def test_a_single_reference_adds_no_tests(
 ) -> None:
     outcome = verified(far(*solutions), sandbox, tmp_path)
     [removed], [row] = outcome.removed, outcome.strength
-    assert row.references == 1 and row.added_tests == 0 and not row.kept
-    assert removed.reason == "tests too weak" and "one reference" in removed.detail
+    assert row.references == 1
+    assert row.added_tests == 0
+    assert not row.kept
+    assert removed.reason == "tests too weak"
+    assert "one reference" in removed.detail
 
 
 def test_a_gated_problem_is_never_changed(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -102,11 +100,9 @@ def test_references_that_disagree_make_a_problem_ambiguous(
 ) -> None:
     tests = tuple({"args": [x], "expected": right(x)} for x in (11, 13, -30, 5, 0))
     [removed] = verified(far(OTHER, ODD, tests=tests), sandbox, tmp_path).removed
-    assert (
-        removed.reason == "references disagree"
-        and "'args': [12]" in removed.detail
-        and "12" in removed.detail
-    )
+    assert removed.reason == "references disagree"
+    assert "'args': [12]" in removed.detail
+    assert "12" in removed.detail
 
 
 @pytest.mark.parametrize(
@@ -135,9 +131,8 @@ def test_every_style_is_strengthened(
         sandbox,
         tmp_path,
     )
-    assert outcome.strength[0].added_tests > 0 and set(outcome.problems[0].tests[-1]) == set(
-        tests[0]
-    )
+    assert outcome.strength[0].added_tests > 0
+    assert set(outcome.problems[0].tests[-1]) == set(tests[0])
 
 
 def strength_of(problem: Problem, sandbox: Sandbox, folder: Path, mutants: int = 0) -> Strength:
@@ -183,4 +178,5 @@ def test_mutants_that_no_input_reveals_are_not_counted(sandbox: Sandbox, tmp_pat
     same = "def f(x):\n    big = x if x > 0 else 0\n    return big if big > 10 or x > -5 else -x"
     tests = tuple({"args": [x], "expected": max(x, 0) if x > -5 else -x} for x in range(-9, 30, 2))
     row = strength_of(far(same, tests=tests), sandbox, tmp_path, mutants=16)
-    assert row.equivalent > 0 and not any("x > 0 becomes x >= 0" in name for name in row.survivors)
+    assert row.equivalent > 0
+    assert not any("x > 0 becomes x >= 0" in name for name in row.survivors)

@@ -36,7 +36,8 @@ def test_a_row_for_fine_tuning_is_a_statement_and_a_program(
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(row) + "\n")
     [problem], rejected = read_training_rows(file, Place())
-    assert not rejected and problem.solutions == (CODE,)
+    assert not rejected
+    assert problem.solutions == (CODE,)
     assert problem.statement.split() == ASKED.split()
 
 
@@ -52,7 +53,8 @@ def test_a_row_without_a_statement_is_named(tmp_path: Path, written: bytes, name
     file = tmp_path / "rows.jsonl"
     file.write_bytes(written)
     problems, [rejected] = read_training_rows(file, Place())
-    assert not problems and named in rejected.reason
+    assert not problems
+    assert named in rejected.reason
 
 
 def test_a_csv_file_in_another_encoding_is_named(tmp_path: Path) -> None:
@@ -66,7 +68,8 @@ def test_an_answer_that_is_no_python_leaves_the_statement(tmp_path: Path) -> Non
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps({"prompt": ASKED, "completion": "Sure, it is 2 times n!"}))
     [problem], _ = read_training_rows(file, Place())
-    assert problem.statement == ASKED and not problem.solutions
+    assert problem.statement == ASKED
+    assert not problem.solutions
 
 
 def test_each_answer_to_the_same_prompt_is_a_row(tmp_path: Path) -> None:
@@ -75,5 +78,6 @@ def test_each_answer_to_the_same_prompt_is_a_row(tmp_path: Path) -> None:
     rows = [json.dumps({"prompt": ASKED, "completion": answer}) for answer in answers]
     file.write_text("\n".join(rows))
     problems, rejected = read_training_rows(file, Place())
-    assert not rejected and [problem.solutions[0] for problem in problems] == answers
+    assert not rejected
+    assert [problem.solutions[0] for problem in problems] == answers
     assert len({problem.problem_id for problem in problems}) == 3

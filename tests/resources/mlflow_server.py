@@ -59,9 +59,8 @@ class MlflowServer:
             )
         deadline = time.monotonic() + START_S
         while not self._responds():
-            assert self.process.poll() is None and time.monotonic() < deadline, (
-                self.folder / "log"
-            ).read_text()[-2000:]
+            assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
+            assert time.monotonic() < deadline, (self.folder / "log").read_text()[-2000:]
             time.sleep(0.2)
 
     def stop(self) -> None:

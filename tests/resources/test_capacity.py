@@ -140,7 +140,8 @@ def test_the_reason_for_skipping_the_planner_is_one_line(
     changes: dict[str, Any], reason: str
 ) -> None:
     line = not_checked(Profile(**changes))
-    assert bool(line) == bool(reason) and "\n" not in line
+    assert bool(line) == bool(reason)
+    assert "\n" not in line
     assert re.search(reason, line)
 
 

@@ -45,9 +45,11 @@ def test_only_sequence_parallelism_is_blocked_without_flash_attention(tmp_path: 
     [torch_s_own, none] = [
         found(tmp_path, load_profile(name))["attention kernels"] for name in ("gpu", "cluster-32b")
     ]
-    assert "torch's own" in torch_s_own.found and "flash-attn" in torch_s_own.mend
+    assert "torch's own" in torch_s_own.found
+    assert "flash-attn" in torch_s_own.mend
     assert not torch_s_own.blocks
-    assert none.blocks and "sequence_parallel=1 (now 8)" in none.mend
+    assert none.blocks
+    assert "sequence_parallel=1 (now 8)" in none.mend
 
 
 def test_gpus_are_listed_with_their_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +65,8 @@ def test_a_disk_that_is_too_small_blocks(tmp_path: Path) -> None:
         for each in findings(Home(tmp_path), profile.model_copy(update={"needs": needs}))
         if each.part == "disk"
     ]
-    assert disk.blocks and "RATCHET_HOME" in disk.mend
+    assert disk.blocks
+    assert "RATCHET_HOME" in disk.mend
 
 
 def test_the_command_exits_1_where_the_profile_cannot_train(

@@ -28,9 +28,8 @@ def test_the_copy_is_verified_and_contains_no_code(tmp_path: Path) -> None:
     store = Store(tmp_path / "home")
     checkpoint = import_checkpoint(store, folder(tmp_path / "my model"))
     store.verify(checkpoint)
-    assert checkpoint.manifest.name.startswith("my-model-") and not list(
-        checkpoint.path.glob("*.py")
-    )
+    assert checkpoint.manifest.name.startswith("my-model-")
+    assert not list(checkpoint.path.glob("*.py"))
 
 
 def test_equal_content_is_stored_once(tmp_path: Path) -> None:
@@ -67,7 +66,8 @@ def test_a_checkpoint_with_custom_code_is_refused(tmp_path: Path) -> None:
 def test_artifacts_of_the_store_are_not_read_as_inbox_folders(tmp_path: Path) -> None:
     home = Home(tmp_path)
     checkpoint = import_checkpoint(Store(home.path), folder(home.inbox / "a"))
-    assert checkpoint.path.is_dir() and waiting(home) == [home.inbox / "a"]
+    assert checkpoint.path.is_dir()
+    assert waiting(home) == [home.inbox / "a"]
 
 
 def test_an_unfinished_copy_changes_the_fingerprint(tmp_path: Path) -> None:

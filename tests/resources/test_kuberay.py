@@ -54,7 +54,8 @@ def check(manifest: dict[str, Any]) -> dict[str, Any]:
     jsonschema.Draft202012Validator(SCHEMA | {"$ref": f"#/{manifest['kind']}"}).validate(
         manifest["spec"]
     )
-    assert manifest["apiVersion"] == "ray.io/v1" and len(manifest["metadata"]["name"]) <= 47
+    assert manifest["apiVersion"] == "ray.io/v1"
+    assert len(manifest["metadata"]["name"]) <= 47
     cluster: dict[str, Any] = manifest["spec"].get("rayClusterSpec", manifest["spec"])
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, **group["template"]}
@@ -94,9 +95,8 @@ def test_the_schema_refuses_an_unknown_field() -> None:
 def test_spot_workers_have_priority_over_on_demand_workers() -> None:
     cluster = check(ray_cluster(profile(spot="gke", workers=8, least=1)))
     spot, demand = cluster["workerGroupSpecs"]
-    assert (spot["groupName"], demand["groupName"]) == ("spot", "on-demand") and spot[
-        "priority"
-    ] > demand["priority"]
+    assert (spot["groupName"], demand["groupName"]) == ("spot", "on-demand")
+    assert spot["priority"] > demand["priority"]
     assert (
         spot["minReplicas"],
         demand["minReplicas"],
@@ -104,9 +104,8 @@ def test_spot_workers_have_priority_over_on_demand_workers() -> None:
         demand["maxReplicas"],
     ) == (0, 1, 8, 8)
     assert cluster["autoscalerOptions"]["version"] == "v2"  # only version 2 uses the priority
-    assert (
-        spot["template"]["spec"]["tolerations"] and "tolerations" not in demand["template"]["spec"]
-    )
+    assert spot["template"]["spec"]["tolerations"]
+    assert "tolerations" not in demand["template"]["spec"]
 
 
 def test_the_head_never_runs_on_a_spot_node() -> None:
@@ -126,7 +125,8 @@ def test_a_preempted_worker_has_time_to_save(
         for group in cluster["workerGroupSpecs"]:
             pod = group["template"]["spec"]
             _, _, module, home = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
-            assert module == preemption_hook.__spec__.name and Path(JOB.folder).is_relative_to(home)
+            assert module == preemption_hook.__spec__.name
+            assert Path(JOB.folder).is_relative_to(home)
             assert pod["terminationGracePeriodSeconds"] > preemption_hook.STAYS_S
     assert (
         yaml.safe_load(ray_job(settings, JOB)["spec"]["runtimeEnvYAML"])["env_vars"][
@@ -139,10 +139,8 @@ def test_a_preempted_worker_has_time_to_save(
 def test_a_gang_starts_all_workers_and_is_not_scaled() -> None:
     manifest = ray_job(profile(gang="volcano", queue="training", workers=4, spot="aks"), JOB)
     cluster = check(manifest)
-    assert (
-        manifest["metadata"]["labels"]["volcano.sh/queue-name"] == "training"
-        and "enableInTreeAutoscaling" not in cluster
-    )
+    assert manifest["metadata"]["labels"]["volcano.sh/queue-name"] == "training"
+    assert "enableInTreeAutoscaling" not in cluster
     assert names(cluster) == ["spot-first"]
     group = cluster["workerGroupSpecs"][0]
     assert group["replicas"] == group["minReplicas"] == group["maxReplicas"] == 4

@@ -32,7 +32,8 @@ def other(path: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout and process.stdout.readline() == "has it\n"
+    assert process.stdout
+    assert process.stdout.readline() == "has it\n"
     return process
 
 
@@ -42,7 +43,8 @@ def test_a_held_lease_names_its_holder_and_time(path: Path) -> None:
         with pytest.raises(lease.LeaseHeld, match=rf"chain-0007\b.*\b{process.pid}\b.*20.*UTC"):
             lease.take(path, "chain-0008")
         holder = lease.holder(path)
-        assert holder is not None and (holder.pid, holder.run_id) == (process.pid, "chain-0007")
+        assert holder is not None
+        assert (holder.pid, holder.run_id) == (process.pid, "chain-0007")
     finally:
         process.kill()
         process.wait()
@@ -61,7 +63,8 @@ def test_the_holder_may_take_its_lease_twice(path: Path) -> None:
     lease.take(path, "chain-0001")
     lease.take(path, "chain-0001")
     holder = lease.holder(path)
-    assert holder is not None and holder.pid == os.getpid()
+    assert holder is not None
+    assert holder.pid == os.getpid()
     lease.release(path)
     assert lease.holder(path) is None
 
@@ -80,4 +83,5 @@ def test_reading_the_holder_does_not_block_a_training(
 
 
 def test_reading_the_holder_creates_no_file(path: Path) -> None:
-    assert lease.holder(path) is None and not path.exists()
+    assert lease.holder(path) is None
+    assert not path.exists()

@@ -30,26 +30,28 @@ from tests.resources.postgres import Server
 
 
 def test_reading_a_missing_ledger_creates_no_file(ledger: Ledger) -> None:
-    assert ledger.champion() is None and ledger.history() == []
+    assert ledger.champion() is None
+    assert ledger.history() == []
     assert isinstance(ledger.place, str) or not ledger.place.exists()
 
 
 def test_the_last_promoted_checkpoint_is_champion(ledger: Ledger) -> None:
     put(ledger, "a", "install")
     put(ledger, "b")
-    assert (champion := ledger.champion()) and champion.checkpoint == "b" and champion.version == 2
+    assert (champion := ledger.champion())
+    assert champion.checkpoint == "b"
+    assert champion.version == 2
     assert [entry.checkpoint for entry in champions(ledger.history())] == ["a", "b"]
 
 
 def test_a_refused_checkpoint_changes_no_champion(ledger: Ledger) -> None:
     put(ledger, "a", "install")
     refused = put(ledger, "b", "refuse")
-    assert (champion := ledger.champion()) and champion.checkpoint == "a"
-    assert (
-        ledger.history()[-1] == refused
-        and refused.version == 2
-        and refused.decision == {"reasons": ["b"]}
-    )
+    assert (champion := ledger.champion())
+    assert champion.checkpoint == "a"
+    assert ledger.history()[-1] == refused
+    assert refused.version == 2
+    assert refused.decision == {"reasons": ["b"]}
 
 
 def test_a_repeated_pipeline_run_records_nothing_twice(ledger: Ledger) -> None:
@@ -76,9 +78,11 @@ def test_a_rollback_happens_once_and_names_both_versions(ledger: Ledger) -> None
     put(ledger, "a", "install")
     put(ledger, "b")
     back = ledger.rollback("undo", reason="slow")
-    assert ledger.rollback("undo") == back and back.version == 1
+    assert ledger.rollback("undo") == back
+    assert back.version == 1
     sentence, reason = back.decision["reasons"]
-    assert re.search(r"version 2 \(b\).*version 1 \(a\)", sentence) and reason == "slow"
+    assert re.search(r"version 2 \(b\).*version 1 \(a\)", sentence)
+    assert reason == "slow"
     with pytest.raises(NothingToRollBack, match="first champion"):
         ledger.rollback("undo more")
 
@@ -104,7 +108,8 @@ def test_a_rollback_to_a_version_undoes_all_later_ones(ledger: Ledger) -> None:
     back = ledger.rollback("undo", to=2)
     [sentence] = back.decision["reasons"]
     assert re.search(r"version 4 \(d\), version 3 \(c\).*version 2 \(b\)", sentence)
-    assert (champion := ledger.champion()) and champion.version == 2
+    assert (champion := ledger.champion())
+    assert champion.version == 2
     assert [entry.version for entry in champions(ledger.history())] == [1, 2]
     with pytest.raises(NothingToRollBack, match=r"version 3\b.*version 1\b"):
         ledger.rollback("undo more", to=3)
@@ -120,7 +125,8 @@ def test_a_rollback_of_a_former_champion_is_refused(ledger: Ledger) -> None:
     ledger.rollback("one", undoing=seen.entry)
     with pytest.raises(Superseded, match=r"version 2 \(b\)"):
         ledger.rollback("two", undoing=seen.entry)
-    assert ledger.rollback("one", undoing=seen.entry).version == 2 and len(ledger.history()) == 4
+    assert ledger.rollback("one", undoing=seen.entry).version == 2
+    assert len(ledger.history()) == 4
 
 
 def test_a_repeated_checkpoint_keeps_its_version(ledger: Ledger) -> None:
@@ -197,14 +203,16 @@ def test_of_two_concurrent_promotions_exactly_one_succeeds(
             )
         )
         winner = ledger.champion()
-        assert winner and winner.predecessor == champion.entry
+        assert winner
+        assert winner.predecessor == champion.entry
         [loser] = [name for name, output in outputs.items() if output != "promoted"]
         versions = [f"version {each.version} ({each.checkpoint})" for each in (winner, champion)]
         assert all(part in outputs[loser] for part in (*versions, f"{loser}{i}"))
         won[winner.checkpoint.removesuffix(str(i))] += 1
     for racer in racers:
         racer.communicate(timeout=100)
-    assert len(ledger.history()) == rounds + 1 and sum(won.values()) == rounds
+    assert len(ledger.history()) == rounds + 1
+    assert sum(won.values()) == rounds
 
 
 WRITER = """
@@ -262,9 +270,8 @@ def test_a_locked_ledger_raises_and_loses_nothing(
         match=r"promotions\.db.*database is locked",
     ):
         put(ledger, "b")
-    assert (champion := ledger.champion()) and champion.checkpoint == "a", (
-        "a reader does not wait for a writer"
-    )
+    assert (champion := ledger.champion()), "a reader does not wait for a writer"
+    assert champion.checkpoint == "a", "a reader does not wait for a writer"
     holder.execute("ROLLBACK")
     holder.close()
     assert put(ledger, "b").version == 2

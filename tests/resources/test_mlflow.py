@@ -118,11 +118,9 @@ def test_a_stopped_server_is_synced_later(server: MlflowServer, tmp_path: Path) 
     server.stop()
     with pytest.raises(RegistryBehind, match=server.url):
         registry.sync(ledger)
-    assert (
-        registry.behind(ledger.history()) == 1
-        and (champion := ledger.champion())
-        and champion.checkpoint == "d"
-    )
+    assert registry.behind(ledger.history()) == 1
+    assert (champion := ledger.champion())
+    assert champion.checkpoint == "d"
     server.start()
     champion_version = registry.sync(ledger)["champion"]
     assert (
@@ -140,10 +138,12 @@ def test_a_locked_mlflow_is_synced_later(home: Path) -> None:
     put(ledger, "b", "promote")
     holder = sqlite3.connect(home / "mlflow.db", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    assert registry.try_sync(ledger) != "" and registry.behind(ledger.history()) == 1
+    assert registry.try_sync(ledger) != ""
+    assert registry.behind(ledger.history()) == 1
     holder.execute("ROLLBACK")
     holder.close()
-    assert registry.try_sync(ledger) == "" and registry.aliases() == {
+    assert registry.try_sync(ledger) == ""
+    assert registry.aliases() == {
         "champion": 2,
         "previous": 1,
         "challenger": 2,

@@ -42,7 +42,8 @@ def test_the_champion_is_that_of_the_new_place(tmp_path: Path, move: object) -> 
     assert recorded_paths(tmp_path / "old") == [FOLDER]
     move(tmp_path / "old", tmp_path / "new")  # type: ignore[operator]
     champion = Ledger(tmp_path / "new" / "promotions.db").champion()
-    assert champion and champion.path == str(tmp_path / "new" / FOLDER)
+    assert champion
+    assert champion.path == str(tmp_path / "new" / FOLDER)
 
 
 def test_a_rollback_in_a_copy_restores_the_copys_checkpoint(tmp_path: Path) -> None:
@@ -89,7 +90,8 @@ def test_an_interrupted_run_trains_from_the_copys_champion(tmp_path: Path) -> No
     assert run.change(minutes=1.0).champion == champion == run.record.champion
     shutil.copytree(old, new)
     copied = PipelineRun(new / "runs" / "chain-0001").record.champion
-    assert copied and copied.path == str(new / FOLDER)
+    assert copied
+    assert copied.path == str(new / FOLDER)
 
 
 def test_a_source_in_the_home_moves_with_it(tmp_path: Path) -> None:

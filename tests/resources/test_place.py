@@ -23,7 +23,9 @@ def test_a_joined_ray_falls_back_to_this_machine(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     assert isinstance(ray_of(Home(tmp_path), Profile(), job), Private)
     ray = ray_of(Home(tmp_path), profile, job)
-    assert isinstance(ray, Joined) and ray.patience_s == 120 and ray.here is not None
+    assert isinstance(ray, Joined)
+    assert ray.patience_s == 120
+    assert ray.here is not None
     assert ray.submission()["runtime_env"]["env_vars"]["RATCHET_PATIENCE_S"] == "120.0"
 
 
@@ -91,6 +93,7 @@ def test_the_planner_checks_the_folder_of_the_start_model(
         }
     )
     ray = ray_of(Home(tmp_path), joined, a_job(tmp_path, start=str(tmp_path)))
-    assert isinstance(ray, Joined) and ray.here is not None
+    assert isinstance(ray, Joined)
+    assert ray.here is not None
     with pytest.raises(NotReady, match="1 x NVIDIA H100"):
         ray.here()

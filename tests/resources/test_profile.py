@@ -82,7 +82,8 @@ def test_a_bad_profile_is_refused_with_file_and_key(
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ProfileError, match=message) as caught:
         load_profile(str(path))
-    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_named_benchmark_can_gate_by_pass_at_k(tmp_path: Path) -> None:
@@ -94,7 +95,8 @@ def test_a_named_benchmark_can_gate_by_pass_at_k(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     settings = load_profile(str(profile)).evaluation.settings_of("kitchen")
-    assert settings is not None and settings.name == str(tmp_path / "kitchen.yaml")
+    assert settings is not None
+    assert settings.name == str(tmp_path / "kitchen.yaml")
     assert (settings.n, settings.prompt) == (8, "upstream")
 
 

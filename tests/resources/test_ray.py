@@ -49,7 +49,8 @@ def test_a_killed_holder_is_removed(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE
     ) as holder:
-        assert holder.stdout and holder.stdout.readline()
+        assert holder.stdout
+        assert holder.stdout.readline()
         assert live_holders(tmp_path) == [holder.pid]
         holder.kill()
     assert live_holders(tmp_path) == []
@@ -71,7 +72,8 @@ def test_a_suspended_head_keeps_its_holders(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", WATCHES, str(tmp_path)], stdout=subprocess.PIPE
     ) as head:
-        assert head.stdout and head.stdout.readline()
+        assert head.stdout
+        assert head.stdout.readline()
         time.sleep(0.5)
         head.send_signal(signal.SIGSTOP)
         time.sleep(4)
@@ -101,9 +103,8 @@ def test_a_private_ray_uses_only_the_visible_gpus(
     environments: list[dict[str, str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: environments.append(env))
     _spawn(tmp_path, a_job(tmp_path, training=Training(engine=engine)), LOOPBACK, 1)
-    assert (
-        environments[0].get("CUDA_VISIBLE_DEVICES") == seen and "RAY_ADDRESS" not in environments[0]
-    )
+    assert environments[0].get("CUDA_VISIBLE_DEVICES") == seen
+    assert "RAY_ADDRESS" not in environments[0]
 
 
 def test_a_private_rays_environment_names_its_run(

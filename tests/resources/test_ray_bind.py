@@ -76,13 +76,13 @@ def at_work(folder: Path, bind: str) -> Iterator[dict[str, set[str]]]:
             [sys.executable, "-c", WORKS, head.address], stdout=subprocess.PIPE, text=True
         )
     try:
-        assert driver.stdout and driver.stdout.readline() == "True\n"
+        assert driver.stdout
+        assert driver.stdout.readline() == "True\n"
         ray = psutil.Process(json.loads((folder / "head.json").read_text())["pid"]).children()[0]
         wanted = set(re.findall(r"--[a-z-]+-port=(\d+)", " ".join(ray.cmdline())))
         # The agents start last.
-        assert len(wanted) == 5 and wait_until(lambda: wanted <= listens(ray).keys(), 120), (
-            wanted - listens(ray).keys()
-        )
+        assert len(wanted) == 5, wanted - listens(ray).keys()
+        assert wait_until(lambda: wanted <= listens(ray).keys(), 120), wanted - listens(ray).keys()
         yield listens(ray, psutil.Process(driver.pid))
     finally:
         driver.kill()
@@ -104,14 +104,16 @@ def listens(*roots: psutil.Process) -> dict[str, set[str]]:
 
 def test_a_loopback_ray_listens_only_there(tmp_path: Path) -> None:
     with at_work(tmp_path / "ray", ray_head.LOOPBACK) as ports:
-        assert len(ports) > 8 and set().union(*ports.values()) == {"127.0.0.1"}, ports
+        assert len(ports) > 8, ports
+        assert set().union(*ports.values()) == {"127.0.0.1"}, ports
 
 
 def test_a_bound_ray_requires_its_token_on_every_port(tmp_path: Path) -> None:
     with at_work(tmp_path / "ray", ELSEWHERE) as ports:
         about = json.loads((tmp_path / "ray" / "head.json").read_text())
         gcs, dashboard = about["address"].rpartition(":")[2], about["dashboard"].rpartition(":")[2]
-        assert about["address"] == f"{ELSEWHERE}:{gcs}" and ports[dashboard] == {ELSEWHERE}
+        assert about["address"] == f"{ELSEWHERE}:{gcs}"
+        assert ports[dashboard] == {ELSEWHERE}
         assert "::" in ports[gcs]  # if Ray learns to bind to one address, `ray.bind` may do so
         loopback = {"::", "0.0.0.0", ray_head.LOOPBACK}
         addresses = [

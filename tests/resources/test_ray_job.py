@@ -252,7 +252,8 @@ def test_a_training_survives_a_pause_of_all_processes(job: TrainingJob, cluster:
     for process in everything:
         process.resume()
     time.sleep(25)  # longer than the head's grace period and Ray's timeout for a node
-    assert head.is_running() and len(log_lines(job)) == 1
+    assert head.is_running()
+    assert len(log_lines(job)) == 1
     (job.path / "go").touch()
     assert owner.wait(PATIENCE_S) == 0
     assert len(jobs_of(job, cluster)) == 1

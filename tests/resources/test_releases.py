@@ -24,7 +24,8 @@ def releases(ledger: Ledger) -> Releases:
 
 
 def test_a_ledger_without_releases_has_none(releases: Releases) -> None:
-    assert releases.all() == [] and releases.current() is None
+    assert releases.all() == []
+    assert releases.current() is None
     assert deployed(releases.all()) is None
 
 
@@ -50,7 +51,8 @@ def test_a_cause_opens_one_release_ever(releases: Releases) -> None:
     first = releases.open(1, 2, PLAN, why="", cause="entry-2")
     releases.append(first.last, "rolled_back", {"reasons": ["errors"]})
     again = releases.open(1, 2, PLAN, why="", cause="entry-2")
-    assert again.id == first.id and again.state == "rolled_back"
+    assert again.id == first.id
+    assert again.state == "rolled_back"
 
 
 def test_a_promoted_challenger_is_deployed_and_a_rolled_back_one_is_not(releases: Releases) -> None:
@@ -59,7 +61,8 @@ def test_a_promoted_challenger_is_deployed_and_a_rolled_back_one_is_not(releases
     assert deployed(releases.all()) == 2
     second = releases.open(2, 3, PLAN, why="")
     releases.append(second.last, "rolled_back", {})
-    assert deployed(releases.all()) == 2 and releases.current() is None
+    assert deployed(releases.all()) == 2
+    assert releases.current() is None
 
 
 def test_a_paused_release_continues_where_it_was(releases: Releases) -> None:
@@ -69,7 +72,9 @@ def test_a_paused_release_continues_where_it_was(releases: Releases) -> None:
     with pytest.raises(ReleaseMoved, match="is paused"):
         releases.append(event, "step", {}, step=2)
     releases.append(event, "resumed", {})
-    assert (now := releases.current()) and now.step == 1 and now.state == "running"
+    assert (now := releases.current())
+    assert now.step == 1
+    assert now.state == "running"
 
 
 @pytest.mark.parametrize("last", ["promoted", "aborted", "rolled_back"])

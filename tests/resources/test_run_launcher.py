@@ -49,35 +49,33 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_dagster_accepts_the_settings_and_uses_the_launcher(home: Path) -> None:
     with dg.DagsterInstance.get() as instance:
-        assert (
-            isinstance(instance.run_launcher, LocalRunLauncher)
-            and instance.run_launcher.supports_check_run_worker_health
-        )
-        assert instance.run_monitoring_enabled and not instance.telemetry_enabled
+        assert isinstance(instance.run_launcher, LocalRunLauncher)
+        assert instance.run_launcher.supports_check_run_worker_health
+        assert instance.run_monitoring_enabled
+        assert not instance.telemetry_enabled
 
 
 @pytest.mark.slow
 def test_a_killed_run_is_marked_as_failed_once(home: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", RUN], stdout=subprocess.PIPE, text=True)
-    assert process.stdout and process.stdout.readline() == "runs\n"
+    assert process.stdout
+    assert process.stdout.readline() == "runs\n"
     with dg.DagsterInstance.get() as instance:
         [run] = instance.get_runs()
-        assert (
-            worker_health(instance, run).status is WorkerStatus.RUNNING
-            and fail_dead_runs(instance, {"test": "yes"}) == 0
-        )
+        assert worker_health(instance, run).status is WorkerStatus.RUNNING
+        assert fail_dead_runs(instance, {"test": "yes"}) == 0
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         health = worker_health(instance, run)
-        assert health.status is WorkerStatus.FAILED and str(process.pid) in str(health.msg)
-        assert (
-            fail_dead_runs(instance, {"test": "yes"}) == 1
-            and fail_dead_runs(instance, {"test": "yes"}) == 0
-        )
+        assert health.status is WorkerStatus.FAILED
+        assert str(process.pid) in str(health.msg)
+        assert fail_dead_runs(instance, {"test": "yes"}) == 1
+        assert fail_dead_runs(instance, {"test": "yes"}) == 0
         [run] = instance.get_runs()
         assert run.status is dg.DagsterRunStatus.FAILURE
 
 
 def test_a_reused_process_id_is_another_process() -> None:
     began = psutil.Process().create_time()
-    assert lives(os.getpid(), time.time()) and not lives(os.getpid(), began - 60)
+    assert lives(os.getpid(), time.time())
+    assert not lives(os.getpid(), began - 60)

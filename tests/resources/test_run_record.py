@@ -96,8 +96,10 @@ def test_a_data_refresh_consumes_no_run_number(tmp_path: Path) -> None:
 
 def test_a_run_that_failed_twice_is_not_resumed(tmp_path: Path) -> None:
     pipeline_run = opened(tmp_path, "chain-0001")
-    assert pipeline_run.fail("no memory").state == "open" and next_id(tmp_path) == "chain-0001"
-    assert pipeline_run.fail("no memory").state == "failed" and next_id(tmp_path) == "chain-0002"
+    assert pipeline_run.fail("no memory").state == "open"
+    assert next_id(tmp_path) == "chain-0001"
+    assert pipeline_run.fail("no memory").state == "failed"
+    assert next_id(tmp_path) == "chain-0002"
 
 
 def test_the_newest_run_to_evaluate_has_a_checkpoint(
@@ -127,7 +129,8 @@ def test_a_stage_keeps_the_time_of_its_first_run(
     first = pipeline_run.record.stages["clean_problems"]
     with pipeline_run.stage("clean_problems") as stage:
         stage.reused += 1
-    assert first.seconds >= 0.02 and pipeline_run.record.stages["clean_problems"] == first
+    assert first.seconds >= 0.02
+    assert pipeline_run.record.stages["clean_problems"] == first
     assert [line.event for line in read(pipeline_run.progress_file)[0]] == [
         "begin",
         "end",
@@ -155,7 +158,8 @@ def test_a_kill_during_a_write_leaves_the_record_complete(tmp_path: Path) -> Non
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert writer.stdout and writer.stdout.readline() == "writes\n"
+        assert writer.stdout
+        assert writer.stdout.readline() == "writes\n"
         time.sleep(wait)
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
@@ -180,4 +184,5 @@ def test_a_truncated_progress_line_is_skipped(tmp_path: Path) -> None:
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"t": 1})[:5])
     lines, offset = read(path)
-    assert [line.event for line in lines] == ["at", "end"] and offset < path.stat().st_size
+    assert [line.event for line in lines] == ["at", "end"]
+    assert offset < path.stat().st_size

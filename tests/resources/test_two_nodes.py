@@ -74,7 +74,8 @@ def spread(
         assert resumes(job, 1, owner), (folder / "owner.log").read_text()
         yield job, owner
         (job.path / "go").touch()
-        assert owner.wait(120) == 0 and job.done == {}
+        assert owner.wait(120) == 0
+        assert job.done == {}
     finally:
         owner.kill()
 

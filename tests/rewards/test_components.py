@@ -52,11 +52,9 @@ def test_dense_correctness_counts_only_hidden_tests() -> None:
 @given(COUNTS, st.floats(0, 1), st.integers(0, 9))
 def test_only_a_solution_scores_one(results: list[Verdict], dense: float, visible: int) -> None:
     value = correctness(report(*results), dense=dense, visible=visible)
-    assert (
-        value is not None
-        and -1.0 <= value <= 1.0
-        and (value == 1.0) == all(result is Verdict.AC for result in results)
-    )
+    assert value is not None
+    assert -1.0 <= value <= 1.0
+    assert (value == 1.0) == all(result is Verdict.AC for result in results)
 
 
 def test_a_schedule_interpolates_between_binary_and_dense() -> None:
@@ -98,7 +96,8 @@ def test_every_scalarization_is_monotone(values: dict[str, float], name: str, mo
     better = values | {name: min(1.0, values[name] + more)}
     for combine in (weighted_sum, lexicographic, lambda v, w: constrained(v, w, {"style": 0.0})):
         before, after = combine(values, WEIGHTS), combine(better, WEIGHTS)
-        assert -1.0 <= before <= after + 1e-12 and after <= 1.0
+        assert -1.0 <= before <= after + 1e-12
+        assert after <= 1.0
 
 
 @given(VALUES, VALUES)
@@ -128,26 +127,23 @@ def test_efficiency_compares_solutions_with_the_references() -> None:
         efficiency(problem, report(Verdict.AC, cpu_s=s, peak_bytes=2**25))
         for s in (0.05, 0.2, 0.5, 1.0, 9.0)
     ]
-    assert (
-        costs[:2] == [1.0, 1.0]
-        and costs[-1] == 0.5
-        and costs == sorted(costs, key=lambda c: -(c or 0.0))
-        and 0.5 < (costs[2] or 0.0) < 1.0
-    )
+    assert costs[:2] == [1.0, 1.0]
+    assert costs[-1] == 0.5
+    assert costs == sorted(costs, key=lambda c: -(c or 0.0))
+    assert 0.5 < (costs[2] or 0.0) < 1.0
     unmeasured = efficiency(problem, report(Verdict.AC, cpu_s=9.0, peak_bytes=0))
     # memory that was not measured earns no credit
-    assert unmeasured is not None and unmeasured <= costs[-1]
-    assert (
-        efficiency(problem, report(Verdict.WA, cpu_s=0.0)) == -1.0
-        and efficiency(MEDIAN, report(Verdict.AC)) is None
-    )
+    assert unmeasured is not None
+    assert unmeasured <= costs[-1]
+    assert efficiency(problem, report(Verdict.WA, cpu_s=0.0)) == -1.0
+    assert efficiency(MEDIAN, report(Verdict.AC)) is None
 
 
 def test_reference_costs_survive_the_ground_truth_of_verl(sandbox: Sandbox) -> None:
     [measured, bare] = with_costs(sandbox, [replace(MEDIAN, solutions=(REFERENCE,)), MEDIAN])
+    assert bare == MEDIAN
     assert (
-        bare == MEDIAN
-        and efficiency(
+        efficiency(
             problem_from_ground_truth(ground_truth(measured)), report(Verdict.AC, cpu_s=1e-6)
         )
         == 1.0
@@ -156,11 +152,13 @@ def test_reference_costs_survive_the_ground_truth_of_verl(sandbox: Sandbox) -> N
 
 def test_a_missing_component_has_no_weight() -> None:
     score = Reward(QUALITY).score(MEDIAN, REFERENCE, report(Verdict.AC))
-    assert score.value == 1.0 and "efficiency" not in score.components
+    assert score.value == 1.0
+    assert "efficiency" not in score.components
 
 
 def test_timed_components_are_listed() -> None:
-    assert RewardConfig().timed == () and QUALITY.timed == ("efficiency",)
+    assert RewardConfig().timed == ()
+    assert QUALITY.timed == ("efficiency",)
 
 
 @given(
@@ -226,7 +224,9 @@ def test_choices_are_read_and_rewarded(tmp_path: Path, name: str) -> None:
         Reward(config).score(MEDIAN, text, report(Verdict.AC)).components.get("preference")
         for text in (REFERENCE, REFERENCE + "#")
     )
-    assert shown is not None and shown > 0.0 and other is None
+    assert shown is not None
+    assert shown > 0.0
+    assert other is None
     assert Preferences(rows).value("another", REFERENCE) is None
 
 

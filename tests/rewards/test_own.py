@@ -34,17 +34,14 @@ def written(folder: Path, body: str) -> Path:
 def test_an_unchanged_template_passes_the_battery(tmp_path: Path, task: str) -> None:
     path = tmp_path / "my_reward.py"
     console = Console(record=True, width=200)
-    assert new(task, path, console) == 0 and verify(path, Settings.read(), console) == 0, (
-        console.export_text()
-    )
+    assert new(task, path, console) == 0, console.export_text()
+    assert verify(path, Settings.read(), console) == 0, console.export_text()
 
 
 def test_every_kind_of_task_has_a_template(tmp_path: Path) -> None:
     for task in get_args(Kind):
-        assert (
-            new(task, tmp_path / f"{task}.py", Console()) == 0
-            and OwnReward(tmp_path / f"{task}.py").task == task
-        )
+        assert new(task, tmp_path / f"{task}.py", Console()) == 0
+        assert OwnReward(tmp_path / f"{task}.py").task == task
 
 
 def test_a_custom_reward_for_length_fails_the_battery(tmp_path: Path) -> None:
@@ -54,7 +51,8 @@ def test_a_custom_reward_for_length_fails_the_battery(tmp_path: Path) -> None:
     )
     console = Console(record=True, width=200)
     assert verify(path, Settings.read(), console) == 1
-    assert "FAILED" in (text := console.export_text()) and "exploit: search, " in text
+    assert "FAILED" in (text := console.export_text())
+    assert "exploit: search, " in text
 
 
 def test_a_reward_file_decides_and_has_its_own_hash(tmp_path: Path) -> None:

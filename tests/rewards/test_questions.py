@@ -45,11 +45,9 @@ def test_any_text_can_be_extracted_from(text: str) -> None:
 
 
 def test_facts_are_compared_without_case_and_punctuation() -> None:
-    assert (
-        exact(["the Danube"], "DANUBE!")
-        and not exact(["Danube"], "Danubes")
-        and not exact(["Danube"], "  ")
-    )
+    assert exact(["the Danube"], "DANUBE!")
+    assert not exact(["Danube"], "Danubes")
+    assert not exact(["Danube"], "  ")
     assert token_f1(["the Danube river"], "Which river is it?", "Which river is it?") == 0.0
     assert token_f1(["Danube"], "Danube Rhine Elbe") == 0.5
 

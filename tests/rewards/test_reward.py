@@ -34,7 +34,9 @@ def test_every_reward_is_bounded_and_reproducible(
     config: RewardConfig, results: list[Verdict], completion: str
 ) -> None:
     scores = [Reward(config).score(MEDIAN, completion, report(*results)) for _ in range(2)]
-    assert scores[0] == scores[1] and scores[0].value is not None and -1.0 <= scores[0].value <= 1.0
+    assert scores[0] == scores[1]
+    assert scores[0].value is not None
+    assert -1.0 <= scores[0].value <= 1.0
 
 
 @given(configs, st.lists(verdicts, min_size=1, max_size=8), st.data())
@@ -47,7 +49,9 @@ def test_passing_one_more_test_never_lowers_the_reward(
     before, after = (
         Reward(config).score(MEDIAN, REFERENCE, report(*rows)).value for rows in (results, better)
     )
-    assert before is not None and after is not None and (after >= before or not parses)
+    assert before is not None
+    assert after is not None
+    assert after >= before or not parses
 
 
 @given(configs, st.integers(1, 9))
@@ -71,7 +75,8 @@ def test_components_explain_the_value() -> None:
     assert score.components == {
         "correctness": -1.0,
         "format": 1.0,
-    } and score.value == pytest.approx(-0.8)
+    }
+    assert score.value == pytest.approx(-0.8)
 
 
 @pytest.mark.parametrize(
@@ -134,11 +139,9 @@ def test_the_random_control_ignores_tests_and_is_reproducible() -> None:
         completion: reward.score(MEDIAN, completion, report(Verdict.AC)).value
         for completion in values
     }
-    assert (
-        values == again
-        and set(values.values()) == {1.0, -1.0}
-        and 140 < sum(value == 1.0 for value in values.values()) < 260
-    )
+    assert values == again
+    assert set(values.values()) == {1.0, -1.0}
+    assert 140 < sum(value == 1.0 for value in values.values()) < 260
 
 
 def test_the_reward_hash_depends_on_the_config() -> None:

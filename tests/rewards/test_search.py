@@ -70,7 +70,9 @@ def test_the_search_finds_an_exploit_of_an_exploitable_reward(
         ),
         None,
     )
-    assert finding and "wrong completion" in finding.exploit and "solution 1" in finding.exploit
+    assert finding
+    assert "wrong completion" in finding.exploit
+    assert "solution 1" in finding.exploit
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,8 @@ def test_the_reported_exploit_gets_the_stated_reward(
             ],
         )
     )
-    assert paid.verdict is not Verdict.AC and (paid.value or 0) > (plain.value or 0) + BOUND
+    assert paid.verdict is not Verdict.AC
+    assert (paid.value or 0) > (plain.value or 0) + BOUND
 
 
 def test_known_programs_have_the_expected_verdicts(known: list[JudgedPrograms]) -> None:

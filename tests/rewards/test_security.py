@@ -25,7 +25,8 @@ REWARD = CompositeReward()
 @pytest.mark.parametrize("kind", ["call", "exec", "socket", "file"])
 def test_an_attempted_call_bounds_the_whole_reward(kind: str) -> None:
     score = REWARD.score(MEDIAN, REFERENCE, replace(ACCEPTED, tried={kind: 1}))
-    assert score.value == -1.0 and score.components["security"] == -1.0
+    assert score.value == -1.0
+    assert score.components["security"] == -1.0
     assert sum(score.gave.values()) == pytest.approx(-1.0)
 
 
@@ -78,7 +79,9 @@ def test_a_correct_program_with_hints_beats_a_wrong_one() -> None:
         REWARD.score(MEDIAN, hinting, ACCEPTED).value,
         REWARD.score(MEDIAN, "def median(xs):\n    return 0\n", REFUSED).value,
     )
-    assert right is not None and wrong is not None and right > wrong
+    assert right is not None
+    assert wrong is not None
+    assert right > wrong
 
 
 def test_where_attempts_cannot_be_counted_the_text_alone_decides() -> None:

@@ -41,7 +41,9 @@ def value(program: str, report: Report = ACCEPTED) -> float:
 def test_adding_code_never_raises_the_style(added: list[str]) -> None:
     alone, padded = lint([REFERENCE, REFERENCE + "".join(added)])
     before, after = style(ACCEPTED, alone, formed=True), style(ACCEPTED, padded, formed=True)
-    assert before is not None and after is not None and after <= before
+    assert before is not None
+    assert after is not None
+    assert after <= before
 
 
 def test_clean_code_scores_one_and_each_offence_costs() -> None:
@@ -82,13 +84,11 @@ def test_complex_branching_lowers_the_style() -> None:
 def test_a_program_that_crashes_the_linter_affects_no_other() -> None:
     deep = "x = y" + ".a" * 49_000 + "\n"
     [good, broken, clean] = lint(["import os\n", deep, REFERENCE])
-    assert (
-        good is not None
-        and good.offences == 1
-        and broken is None
-        and clean is not None
-        and clean.offences == 0
-    )
+    assert good is not None
+    assert good.offences == 1
+    assert broken is None
+    assert clean is not None
+    assert clean.offences == 0
 
 
 def test_a_batch_scores_like_single_programs() -> None:

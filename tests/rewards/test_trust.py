@@ -59,7 +59,10 @@ def test_the_score_reports_shared_trust_and_the_withheld_reward(
         [unpaid], [paid] = (
             score_answers(sandbox, reward, [(DOUBLE, SOLUTION)]) for reward in (off, on)
         )
-        assert unpaid.shared and paid.shared and unpaid.unpaid > 0 and paid.unpaid == 0
+        assert unpaid.shared
+        assert paid.shared
+        assert unpaid.unpaid > 0
+        assert paid.unpaid == 0
         assert (unpaid.value or 0.0) + unpaid.unpaid == pytest.approx(paid.value)
         # what validation counts is unchanged
         assert (unpaid.verdict, unpaid.solved, unpaid.passed, unpaid.hidden) == (
@@ -75,4 +78,6 @@ def test_a_verdict_decided_apart_gets_the_full_reward(sandbox: Sandbox, tmp_path
         rewards(tmp_path, shared=False), rewards(tmp_path, shared=True), strict=True
     ):
         scores = [score_answers(sandbox, reward, [(CALLED, SOLUTION)])[0] for reward in (off, on)]
-        assert scores[0] == scores[1] and not scores[0].shared and not scores[0].unpaid
+        assert scores[0] == scores[1]
+        assert not scores[0].shared
+        assert not scores[0].unpaid

@@ -65,7 +65,8 @@ def test_noise_raises_no_alarm() -> None:
 
 
 def test_few_steps_raise_no_alarm() -> None:
-    assert not growth(run(8, 1, 0.3, 0.0, 0.9)).growing and "at least 9" in growth([]).reason
+    assert not growth(run(8, 1, 0.3, 0.0, 0.9)).growing
+    assert "at least 9" in growth([]).reason
 
 
 def test_a_constant_gap_raises_no_alarm() -> None:
@@ -104,7 +105,8 @@ def test_hard_coded_visible_tests_score_no_hidden_test(sandbox: Sandbox) -> None
         Reward(RewardConfig(sparse=False)),
         [(shown, hack), (shown, CODE["call"].reference)],
     )
-    assert (cheat.visible, cheat.hidden, cheat.components["correctness"]) == (1.0, 0.0, -1.0) and (
+    assert (cheat.visible, cheat.hidden, cheat.components["correctness"]) == (1.0, 0.0, -1.0)
+    assert (
         honest.visible,
         honest.hidden,
     ) == (1.0, 1.0)

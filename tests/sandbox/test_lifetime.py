@@ -80,7 +80,8 @@ def test_output_after_the_last_answer_is_not_read(level: Sandbox) -> None:
     """The next job's messages are its own."""
     flood = "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\n" + RIGHT
     verdicts = [report.verdict for report in run_all(level, [call(flood), call(RIGHT)] * 5)]
-    assert Verdict.INFRA not in verdicts and set(verdicts[1::2]) == {Verdict.AC}
+    assert Verdict.INFRA not in verdicts
+    assert set(verdicts[1::2]) == {Verdict.AC}
 
 
 @pytest.mark.parametrize("what", STAYS)
@@ -195,7 +196,8 @@ def test_a_killed_owner_leaves_no_process_and_no_folder(
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert owner.stdout and owner.stderr
+    assert owner.stdout
+    assert owner.stderr
     if owner.stdout.readline() != "up\n":
         pytest.skip(owner.stderr.read().splitlines()[-1])
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -204,6 +206,7 @@ def test_a_killed_owner_leaves_no_process_and_no_folder(
     owner.kill()
     owner.communicate()
     # takes 2 s on an idle machine
-    assert len(started) >= 3 and not psutil.wait_procs(started, timeout=10)[1]
+    assert len(started) >= 3
+    assert not psutil.wait_procs(started, timeout=10)[1]
     sweep(scratch)
     scratch.rmdir()

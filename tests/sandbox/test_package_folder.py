@@ -129,6 +129,7 @@ def test_results_of_pandas_are_judged_as_in_their_own_process(
     result: str, test: str, verdict: Verdict, sandbox: Sandbox
 ) -> None:
     spec = importlib.util.find_spec("pandas")
-    assert spec and spec.origin
+    assert spec
+    assert spec.origin
     source = f"from pandas import DataFrame, Series, Timestamp\ndef f(x): return {result}"
     assert judged(sandbox, source, test, Path(spec.origin).parents[1]).verdict is verdict

@@ -80,7 +80,8 @@ def test_cpu_time_of_children_is_counted(judge: Judge, way: str) -> None:
     child += "    os.close(w)\n    os.read(r, 1)\n    time.sleep(0.02)\nprint('yes')"
     source = BURN + UNCOUNTED[way] + child
     report = judge(source.replace("COUNT", "2").replace("SECONDS", "0.1"))
-    assert report["verdict"] == "AC" and 0.2 <= report["cpu_s"] < 1.0
+    assert report["verdict"] == "AC"
+    assert 0.2 <= report["cpu_s"] < 1.0
     assert (
         judge(
             source.replace("COUNT", "3").replace("SECONDS", "0.2"),
@@ -222,6 +223,7 @@ def test_an_honest_program_passes_where_the_level_has_what_it_needs(
 ) -> None:
     report = judge(HONEST[what], "yes")
     if level.level == "bare" and what in NEEDS_SEMAPHORES:
-        assert report["verdict"] == "RE" and "(bare) has no semaphores" in report["detail"], report
+        assert report["verdict"] == "RE", report
+        assert "(bare) has no semaphores" in report["detail"], report
     else:
         assert report["verdict"] == "AC", report

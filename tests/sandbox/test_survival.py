@@ -123,7 +123,8 @@ def test_a_job_of_a_killed_worker_goes_to_another_worker() -> None:
         )
         running.join()
     first, second = [thread for job, thread, _ in RecordingChannel.sent if job == "struck"]
-    assert first != second and [report.verdict for report in reports] == [Verdict.AC] * 2
+    assert first != second
+    assert [report.verdict for report in reports] == [Verdict.AC] * 2
 
 
 class Killer(threading.Thread):
@@ -307,7 +308,8 @@ def test_no_process_outlives_a_killed_owner(sig: signal.Signals, tmp_path: Path)
         stdout=subprocess.PIPE,
         preexec_fn=by_default,
     )
-    assert owner.stdout and owner.stdout.readline() == b"up\n"
+    assert owner.stdout
+    assert owner.stdout.readline() == b"up\n"
     while len(called("zygote.py", owner.pid)) < 4:
         assert owner.poll() is None, "it ended before it was killed"
         time.sleep(0.05)
@@ -315,7 +317,8 @@ def test_no_process_outlives_a_killed_owner(sig: signal.Signals, tmp_path: Path)
     owner.send_signal(sig)
     owner.wait()
     owner.stdout.close()
-    assert len(started) >= 6 and gone(started)
+    assert len(started) >= 6
+    assert gone(started)
 
 
 def test_closing_leaves_no_process_no_folder_and_no_cgroup() -> None:
@@ -323,7 +326,8 @@ def test_closing_leaves_no_process_no_folder_and_no_cgroup() -> None:
     with Sandbox(SandboxConfig(workers=2)) as sandbox:
         run_all(sandbox, [call("open('x', 'w').write('y')\ndef f(a, b):\n    return 5")] * 4)
         workers = [p.pid for p in below(os.getpid())]
-    assert set(below(os.getpid())) == before and workers
+    assert set(below(os.getpid())) == before
+    assert workers
     assert not [path for path, pid in slot_cgroups().items() if pid in workers]
     assert not [
         path

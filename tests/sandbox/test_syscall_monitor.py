@@ -91,7 +91,9 @@ def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(level: Sandbox) 
         level,
         [call(LIBC + "while True: libc.ptrace(0, 0, 0, 0)", limits=Limits(wall_s=0.5, cpu_s=0.5))],
     )[0]
-    assert report.verdict is Verdict.TLE and report.denied and report.denied["ptrace"] > 10
+    assert report.verdict is Verdict.TLE
+    assert report.denied
+    assert report.denied["ptrace"] > 10
     assert time.monotonic() - begun < 20, "it ends before the worker is replaced"
     assert judged(level, F).verdict is Verdict.AC
 

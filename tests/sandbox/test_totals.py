@@ -46,7 +46,8 @@ BUDGETS = {
 def test_total_limits_apply_over_all_tests(level: Sandbox, style: str, what: str) -> None:
     body, limits = BUDGETS[what]
     report = judged(level, five(style, body, limits))
-    assert report.verdict == "TLE" and report.passed < 5, report
+    assert report.verdict == "TLE", report
+    assert report.passed < 5, report
 
 
 def test_total_output_is_limited_over_all_runs(sandbox: Sandbox) -> None:

@@ -125,4 +125,5 @@ def test_numpy_values_become_python_values() -> None:
 
 def test_infinities_and_nan_survive_a_round_trip() -> None:
     low, high, nan = decode(encode([-math.inf, math.inf, math.nan]))
-    assert (low, high) == (-math.inf, math.inf) and math.isnan(nan)
+    assert (low, high) == (-math.inf, math.inf)
+    assert math.isnan(nan)

@@ -68,7 +68,8 @@ def test_a_harmful_challenger_is_dropped_and_the_others_continue(site: Site) -> 
     while not (dropped := site.last().last.detail.get("dropped")):
         site.send(100, (0.0, 0.5, 0.0, 0.0))
         site.tick()
-    assert dropped == [2] and site.last().open
+    assert dropped == [2]
+    assert site.last().open
     assert site.last().last.detail["reasons"][0].startswith("Version 2: errors: worse than")
     choices = site.send(900)
     assert {choice.version for choice in choices} == {1, 3, 4}
@@ -80,7 +81,8 @@ def test_a_paused_experiment_still_drops_a_harmful_challenger_and_stays_paused(s
     while not site.last().last.detail.get("dropped"):
         site.send(100, (0.0, 0.5, 0.0, 0.0), (0.3, 0.3, 0.9, 0.3))
         site.tick()
-    assert site.last().state == "paused" and site.last().step == 1
+    assert site.last().state == "paused"
+    assert site.last().step == 1
     site.send(2000, passes=(0.3, 0.3, 0.9, 0.3))
     assert site.tick() == ""
 
@@ -89,7 +91,8 @@ def test_without_a_better_challenger_the_champion_stays_with_reasons_for_each(si
     site.experiment()
     run(site, (0.8, 0.3, 0.4, 0.8), (0.0, 0.0, 0.0, 0.5))
     last = site.last()
-    assert last.state == "rolled_back" and deployed([last]) == 1
+    assert last.state == "rolled_back"
+    assert deployed([last]) == 1
     for version in (2, 3, 4):
         assert any(r.startswith(f"Version {version}: ") for r in last.last.detail["reasons"])
 
@@ -104,13 +107,15 @@ def test_an_equal_challenger_is_dropped_after_its_pairs(site: Site) -> None:
 def test_the_shares_of_an_experiment_stay_equal(site: Site) -> None:
     site.experiment(SETTINGS.model_copy(update={"alpha": 1e-6}))
     site.send(800, passes=(0.3, 0.3, 0.5, 0.2))
-    assert site.tick() == "" and site.last().step == 0
+    assert site.tick() == ""
+    assert site.last().step == 0
 
 
 def test_without_tests_and_votes_nobody_wins(site: Site) -> None:
     site.experiment()
     site.send(3000)
-    assert site.tick() == "" and site.last().open
+    assert site.tick() == ""
+    assert site.last().open
     assert details(site.last(), site.observations)["arms"][0]["primary"] is None
 
 
@@ -169,7 +174,8 @@ def test_the_view_shows_every_arm_with_intervals(site: Site) -> None:
     view = json.loads(json.dumps(details(site.last(), site.observations)))
     assert [arm["version"] for arm in view["arms"]] == [2, 3, 4]
     for arm in view["arms"]:
-        assert len(arm["primary"]["arms"]) == 2 and arm["decision"]["reasons"]
+        assert len(arm["primary"]["arms"]) == 2
+        assert arm["decision"]["reasons"]
         assert {len(row["arms"]) for row in arm["guardrails"]} == {2}
     assert view["steps"][0]["title"].startswith("champion: 25 %, version 2: 25 %")
     assert len(view["steps"][0]["units"]) == 4
@@ -186,4 +192,5 @@ def test_answers_of_a_step_that_is_not_known_yet_are_counted_later(site: Site) -
     arms.follow(before, site.observations)
     assert arms.requests == 100
     arms.follow(site.last(), site.observations)
-    assert arms.requests == 200 and sum(arms.first.units[1]) > 0
+    assert arms.requests == 200
+    assert sum(arms.first.units[1]) > 0

@@ -71,7 +71,8 @@ def test_a_failed_request_of_a_consenting_key_is_kept_without_user_and_name(
     eventually(lambda: ask(url, "")[0] == 401)
     send(url, home, token, UNSOLVABLE)
     [row] = eventually(lambda: kept(home))
-    assert row["statement"] == TASK and row["tests"][0]["expected"] == 5
+    assert row["statement"] == TASK
+    assert row["tests"][0]["expected"] == 5
     assert row["key"] == Keys(home.api_keys).all()[0].id
     stored = b"".join(path.read_bytes() for path in home.path.glob("candidates.db*"))
     assert TASK.encode() in stored

@@ -36,7 +36,8 @@ def test_the_official_client_lists_models_and_reads_logprobs(client: openai.Open
     assert [model.id for model in client.models.list()] == ["champion", "old"]
     reply = client.completions.create(model="old", prompt="x = ", max_tokens=3, logprobs=2)
     logprobs = reply.choices[0].logprobs
-    assert logprobs and "".join(logprobs.tokens or ()) == reply.choices[0].text
+    assert logprobs
+    assert "".join(logprobs.tokens or ()) == reply.choices[0].text
 
 
 def test_the_official_client_finds_one_model_by_its_name(client: openai.OpenAI) -> None:
@@ -54,7 +55,8 @@ def test_the_official_client_finds_one_model_by_its_name(client: openai.OpenAI) 
 )
 def test_fields_that_change_nothing_are_accepted(served: str, extra: dict[str, Any]) -> None:
     status, reply = ask(served, **extra)
-    assert status == 200 and content(reply) == content(ask(served)[1])
+    assert status == 200
+    assert content(reply) == content(ask(served)[1])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,8 @@ def test_the_same_fields_with_another_value_are_refused_by_name(
     served: str, extra: dict[str, Any]
 ) -> None:
     status, reply = ask(served, **extra)
-    assert status == 400 and next(iter(extra)) in reply["error"]["message"]
+    assert status == 400
+    assert next(iter(extra)) in reply["error"]["message"]
 
 
 def test_a_prompt_may_be_a_list_of_one(served: str) -> None:
@@ -90,8 +93,10 @@ def test_the_official_client_gets_a_response_whole_and_streamed(
     assert whole.output_text == "".join(pieces) == expected
     assert [event.sequence_number for event in events] == list(range(len(events)))
     last = events[-1]
-    assert last.type == "response.incomplete" and last.response.output_text == expected
-    assert whole.status == "incomplete" and last.response.usage == whole.usage
+    assert last.type == "response.incomplete"
+    assert last.response.output_text == expected
+    assert whole.status == "incomplete"
+    assert last.response.usage == whole.usage
 
 
 def test_a_conversation_continues_with_the_output_of_the_first_response(
@@ -104,7 +109,8 @@ def test_a_conversation_continues_with_the_output_of_the_first_response(
     second = client.responses.create(
         model="old", input=conversation, instructions="Be short.", max_output_tokens=3
     )
-    assert first.usage and second.usage
+    assert first.usage
+    assert second.usage
     assert second.usage.input_tokens > first.usage.input_tokens + 3
 
 
@@ -121,7 +127,8 @@ def test_a_response_with_what_is_not_supported_is_refused_by_name(
     served: str, field: dict[str, Any]
 ) -> None:
     status, reply = call(f"{served}/v1/responses", {"input": "x"} | field)
-    assert status == 400 and next(iter(field)) in reply["error"]["message"]
+    assert status == 400
+    assert next(iter(field)) in reply["error"]["message"]
 
 
 def test_the_official_client_raises_its_own_errors(client: openai.OpenAI) -> None:

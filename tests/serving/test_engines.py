@@ -162,16 +162,21 @@ def test_the_command_of_a_server_names_model_port_and_rank(name: str) -> None:
     command_of = importlib.import_module(f"serving.engines.{name}").command_of
     command = " ".join(command_of(Served("/models/a", "old"), Serving(at_once=8), 8123))
     flag = {"vllm": "--max-num-seqs", "sglang": "--max-running-requests"}[name]
-    assert command.startswith(f"{name} serve ") and " /models/a " in command
-    assert "--port 8123" in command and "--served-model-name old" in command
-    assert f"{flag} 8" in command and "lora" not in command
+    assert command.startswith(f"{name} serve ")
+    assert " /models/a " in command
+    assert "--port 8123" in command
+    assert "--served-model-name old" in command
+    assert f"{flag} 8" in command
+    assert "lora" not in command
     command = " ".join(command_of(Served("/models/a", "base", 16), Serving(), 8123))
     assert "--enable-lora --max-lora-rank 16" in command
 
 
 def test_the_gateway_lists_what_is_loaded(server: str) -> None:
     [version] = call(f"{server}/models")[1]["versions"]
-    assert version["loaded"] and version["champion"] and version["bytes"] > 0
+    assert version["loaded"]
+    assert version["champion"]
+    assert version["bytes"] > 0
 
 
 def test_a_server_process_is_reached_whatever_proxy_the_environment_names(

@@ -192,16 +192,21 @@ def test_a_challenger_with_more_verified_answers_gains() -> None:
         for n in range(800)
     ]
     found = analysis(rows)
-    assert found and found.primary.name == "verified answers" and found.primary.pairs == 400
+    assert found
+    assert found.primary.name == "verified answers"
+    assert found.primary.pairs == 400
     assert found.primary.interval.low > 0.1
-    assert found.welch and found.welch.difference == pytest.approx(0.4, abs=0.1)
+    assert found.welch
+    assert found.welch.difference == pytest.approx(0.4, abs=0.1)
 
 
 def test_one_voter_does_not_decide_the_primary_metric() -> None:
     rows = [answered(n, bool(n % 2), unit="ann") for n in range(500)]
     votes = [Feedback(f"r{n}", float(n), "key", "ann", float(n % 2)) for n in range(500)]
     found = analysis(rows, votes)
-    assert found and found.primary.name == "accepted answers" and found.primary.pairs == 0
+    assert found
+    assert found.primary.name == "accepted answers"
+    assert found.primary.pairs == 0
     assert found.primary.interval.low < 0 < found.primary.interval.high
 
 
@@ -213,5 +218,6 @@ def test_a_repeated_vote_replaces_the_first() -> None:
         for time, value in ((1.0, 0.0), (2.0, 1.0))
     ]
     found = analysis(rows, votes)
-    assert found and found.units == 2
+    assert found
+    assert found.units == 2
     assert found.primary.interval.low < 0 < found.primary.interval.high

@@ -95,7 +95,8 @@ def streamed(url: str, **more: Any) -> list[dict[str, Any]]:
     )
     with urllib.request.urlopen(request, timeout=60) as reply:
         *events, last, end = reply.read().decode().split("\n\n")
-    assert last == "data: [DONE]" and end == ""
+    assert last == "data: [DONE]"
+    assert end == ""
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
@@ -107,7 +108,8 @@ def test_a_stream_has_the_text_of_the_whole_answer(served: str) -> None:
         [choice] = event["choices"]
         texts[choice["index"]] += choice["delta"].get("content", "")
     assert texts == [choice["message"]["content"] for choice in whole["choices"]]
-    assert events[-1]["usage"] == whole["usage"] and len(events) > 4
+    assert events[-1]["usage"] == whole["usage"]
+    assert len(events) > 4
 
 
 def test_logprobs_belong_to_the_tokens_of_the_text(served: str) -> None:
@@ -158,7 +160,8 @@ def test_unsupported_options_are_refused_by_name(
     served: str, more: dict[str, Any], status: int, named: str
 ) -> None:
     got, body = ask(served, **more)
-    assert got == status and named in body["error"]["message"]
+    assert got == status
+    assert named in body["error"]["message"]
 
 
 def test_a_port_in_use_is_reported() -> None:

@@ -89,7 +89,8 @@ def test_two_adapters_share_one_process_and_answer_as_their_merged_weights(
         await asyncio.to_thread(engines["two"].close)
 
     asyncio.run(answers())
-    assert not server.is_running() and not children("--enable-lora")
+    assert not server.is_running()
+    assert not children("--enable-lora")
 
 
 STUBBORN = """

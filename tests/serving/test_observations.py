@@ -46,7 +46,8 @@ def test_votes_are_found_by_the_release_of_their_response(observations: Observat
 def test_a_response_is_found_by_its_id(observations: Observations) -> None:
     assert observations.of("chatcmpl-1") is None
     observations.append([ROW])
-    assert observations.of("chatcmpl-1") == ROW and observations.of("other") is None
+    assert observations.of("chatcmpl-1") == ROW
+    assert observations.of("other") is None
 
 
 def test_verdicts_are_the_first_of_each_user_who_got_the_version(

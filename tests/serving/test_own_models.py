@@ -34,7 +34,8 @@ def test_a_base_model_completes_texts_and_says_why_it_has_no_chat(
     serve(url, home, model)
     assert call(f"{url}/v1/completions", {"prompt": "a", "max_tokens": 4})[0] == 200
     status, reply = ask(url)
-    assert status == 400 and "no chat template: use /v1/completions" in reply["error"]["message"]
+    assert status == 400
+    assert "no chat template: use /v1/completions" in reply["error"]["message"]
 
 
 def test_a_chat_that_the_template_refuses_is_no_failure_of_the_version(
@@ -44,7 +45,8 @@ def test_a_chat_that_the_template_refuses_is_no_failure_of_the_version(
     serve(url, home, model)
     for _ in range(8):  # more than open the circuit breaker
         status, reply = ask(url, messages=[{"role": "system", "content": "be short"}])
-        assert status == 400 and "no system role" in reply["error"]["message"]
+        assert status == 400
+        assert "no system role" in reply["error"]["message"]
     assert ask(url)[0] == 200
     rows = Observations(home.observations)
     eventually(lambda: len(list(rows.read())) == 9)

@@ -86,7 +86,8 @@ def test_requests_without_the_token_are_refused(page: httpx.Client) -> None:
         reply = httpx.request(
             method, page.base_url.join(path), headers={"x-ratchet-token": token}, timeout=60
         )
-        assert reply.status_code == 403 and "ratchet prefer" in reply.text
+        assert reply.status_code == 403
+        assert "ratchet prefer" in reply.text
     assert page.get("/", params={"token": TOKEN}).status_code == 200
 
 
@@ -95,14 +96,12 @@ def test_the_page_loads_only_its_own_scripts(
 ) -> None:
     reply = page.get("/", params={"token": TOKEN})
     policy = reply.headers["content-security-policy"]
-    assert (
-        "default-src 'none'; script-src 'self'" in policy
-        and "unsafe" not in policy
-        and reply.headers["referrer-policy"] == "no-referrer"
-    )
-    assert (
-        "style=" not in reply.text and "onclick" not in reply.text and "<script src=" in reply.text
-    )
+    assert "default-src 'none'; script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert reply.headers["referrer-policy"] == "no-referrer"
+    assert "style=" not in reply.text
+    assert "onclick" not in reply.text
+    assert "<script src=" in reply.text
 
 
 def test_the_page_does_not_reveal_the_contestants(page: httpx.Client) -> None:
@@ -111,7 +110,8 @@ def test_the_page_does_not_reveal_the_contestants(page: httpx.Client) -> None:
     while state["pair"]:
         sent.append(json.dumps(state))
         state = ask(page, "/choose", judge="ann", pair=state["pair"]["id"], chosen="left")
-    assert len(sent) == 8 and not any(name in text for name in NAMES for text in sent)
+    assert len(sent) == 8
+    assert not any(name in text for name in NAMES for text in sent)
 
 
 def test_every_judge_sees_every_pair_once(page: httpx.Client, folder: Path) -> None:
@@ -127,11 +127,9 @@ def test_every_judge_sees_every_pair_once(page: httpx.Client, folder: Path) -> N
         "question": "Which answer would you rather have?",
         "pair": None,
     }
-    assert (
-        sorted(seen["ann"]) == sorted(seen["bob"])
-        and len(set(seen["ann"])) == 6
-        and seen["ann"] != seen["bob"]
-    )
+    assert sorted(seen["ann"]) == sorted(seen["bob"])
+    assert len(set(seen["ann"])) == 6
+    assert seen["ann"] != seen["bob"]
 
 
 def test_repeated_and_unknown_choices_are_refused(page: httpx.Client, folder: Path) -> None:
@@ -140,7 +138,8 @@ def test_repeated_and_unknown_choices_are_refused(page: httpx.Client, folder: Pa
         page.post("/choose", json={"judge": "ann", "pair": p, "chosen": "left"}).status_code
         for p in (pair, pair, "none")
     ]
-    assert codes == [200, 409, 404] and len(read_choices(folder / "choices.jsonl")) == 1
+    assert codes == [200, 409, 404]
+    assert len(read_choices(folder / "choices.jsonl")) == 1
 
 
 @pytest.mark.parametrize(
@@ -188,7 +187,9 @@ def test_a_truncated_choice_is_repeated(folder: Path) -> None:
     (folder / "choices.jsonl").write_bytes(whole[:-20])
     again = Round(folder)
     torn = again.next("ann")
-    assert again.done("ann") == 1 and torn is not None and torn.id == pairs[1]
+    assert again.done("ann") == 1
+    assert torn is not None
+    assert torn.id == pairs[1]
     again.choose("ann", torn.id, "right")
     again.close()
     assert len(read_choices(folder / "choices.jsonl")) == 2
@@ -221,9 +222,9 @@ def test_a_kill_loses_no_confirmed_choice(tmp_path: Path) -> None:
     opened = Round(folder)
     stored = [met.pair for met in read_matches(folder)]
     opened.close()
-    assert (
-        len(confirmed) >= 62 and set(confirmed) <= set(stored) and len(set(stored)) == len(stored)
-    )
+    assert len(confirmed) >= 62
+    assert set(confirmed) <= set(stored)
+    assert len(set(stored)) == len(stored)
 
 
 def test_a_started_round_cannot_change(folder: Path) -> None:
@@ -257,7 +258,7 @@ def test_the_reward_reads_the_choices_of_the_page(tmp_path: Path) -> None:
     value = Preferences(read_choices(file)).value(task.problem_id, good)
     reward = Reward(RewardConfig(weights=Weights(preference=1.0), preferences=str(file)))
     report = Report("job", Verdict.AC, (), 0.0, 0.0, 0)
-    assert (
-        value and value > 0.5 and reward.score(task, good, report).components["preference"] == value
-    )
+    assert value
+    assert value > 0.5
+    assert reward.score(task, good, report).components["preference"] == value
     assert {met.won for met in read_matches(tmp_path)} == {"a"}

@@ -92,12 +92,14 @@ def test_model_output_is_shown_as_plain_text(round: Round, address: str, tmp_pat
         shown = browser.run(
             "['left', 'right'].map((name) => document.getElementById(name).textContent)"
         )
-        assert sorted(shown) == sorted((pair.first, pair.second)) and "onerror" in shown[0]
+        assert sorted(shown) == sorted((pair.first, pair.second))
+        assert "onerror" in shown[0]
         assert browser.run("document.getElementById('statement').textContent") == pair.statement
         assert browser.run("document.querySelectorAll('main img, main b, main script').length") == 0
         assert browser.run("typeof window.hacked") == "undefined"
         page = browser.run("document.documentElement.outerHTML")
-        assert "old-model" not in page and "new-model" not in page
+        assert "old-model" not in page
+        assert "new-model" not in page
 
 
 def test_buttons_work_like_keys_and_a_stopped_server_is_reported(

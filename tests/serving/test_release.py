@@ -79,7 +79,8 @@ def test_a_failing_challenger_is_taken_back_with_the_evidence(site: Site) -> Non
         "errors: worse than the champion by more than 0.02"
     )
     errors = event.detail["guardrails"][0]
-    assert errors["low"] > 0.02 and errors["p_value"] <= errors["level"]
+    assert errors["low"] > 0.02
+    assert errors["p_value"] <= errors["level"]
     assert {choice.version for choice in site.send(100)} == {1}
 
 
@@ -144,7 +145,8 @@ def test_blue_green_keeps_a_part_of_the_traffic_for_the_comparison(site: Site) -
 def test_a_shadow_answers_nobody_and_a_person_decides(site: Site) -> None:
     site.open("shadow")
     choices = site.send(100)
-    assert {c.version for c in choices} == {1} and {c.shadows for c in choices} == {(2,)}
+    assert {c.version for c in choices} == {1}
+    assert {c.shadows for c in choices} == {(2,)}
     assert site.tick() == "paused"
     site.releases.append(site.last().last, "resumed", {"reasons": ["looks good"]})
     assert site.tick() == "promoted"
@@ -230,7 +232,8 @@ def test_alpha_over_all_releases_makes_later_levels_smaller() -> None:
 def test_a_plan_with_a_gain_waits_until_quality_is_measured(site: Site) -> None:
     site.open("blue-green", SETTINGS.model_copy(update={"gain": -0.05}))
     site.send(1000)
-    assert site.tick() == "" and site.last().open
+    assert site.tick() == ""
+    assert site.last().open
 
 
 def test_the_view_tells_steps_arms_and_reasons(site: Site) -> None:
@@ -240,7 +243,8 @@ def test_the_view_tells_steps_arms_and_reasons(site: Site) -> None:
     view = details(site.last(), site.observations)
     assert [step["state"] for step in view["steps"]] == ["done", "now"]
     errors = view["guardrails"][0]
-    assert errors["pairs"] > 20 and len(errors["arms"]) == 2
+    assert errors["pairs"] > 20
+    assert len(errors["arms"]) == 2
     assert view["primary"] is None
     assert view["events"][1]["reasons"][0].startswith("10 %: no guardrail was breached")
     assert json.loads(json.dumps(view))["decision"]["kind"] == view["decision"]["kind"]

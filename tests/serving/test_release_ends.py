@@ -38,7 +38,8 @@ def test_a_plan_of_another_version_ends_the_release_and_the_deployed_version_ans
     reasons = details(release, site.observations)["decision"]["reasons"]
     assert site.tick() == "aborted"
     [reason] = site.last().last.detail["reasons"]
-    assert [reason] == reasons and "steps.0.share: Field required" in reason
+    assert [reason] == reasons
+    assert "steps.0.share: Field required" in reason
 
 
 @pytest.mark.parametrize(("after_s", "event"), [(-1, ""), (1, "aborted")])

@@ -86,7 +86,8 @@ def test_a_challenger_that_declines_to_answer_is_taken_back(two: Home) -> None:
     engines = Faulty(new={"decline"})
     with running(gateway(two, engines)) as url, Clients(url, word="decline") as clients:
         eventually(lambda: not last(two).open)
-    assert last(two).state == "rolled_back" and set(clients.statuses) == {200}
+    assert last(two).state == "rolled_back"
+    assert set(clients.statuses) == {200}
     assert "refusals: worse than the champion" in last(two).last.detail["reasons"][0]
     rows = [row for _, row in Observations(two.observations).read(0, "release-0001")]
     assert {row.error for row in rows if row.version == 2} == {"declined"}
@@ -106,7 +107,8 @@ def test_an_experiment_drops_the_arm_that_fails_and_goes_on(
         eventually(lambda: last(two).step == 1)
         eventually(lambda: call(f"{url}/releases/latest")[1]["arms"][1]["share"] == 0)
         eventually(lambda: {ask(url)[1]["model"] for _ in range(20)} == {"old", "new"})
-    assert last(two).last.detail["dropped"] == [3] and last(two).open
+    assert last(two).last.detail["dropped"] == [3]
+    assert last(two).open
     assert set(clients.statuses) == {200}
 
 
@@ -119,11 +121,13 @@ def test_an_open_breaker_is_evidence_against_the_challenger(two: Home, strategy:
     app = gateway(two, Faulty(new={"fail"}), breaker=Breaker(consecutive=2, open_s=600))
     with running(app) as url, Clients(url, 4, share_of_faults=1) as clients:
         eventually(lambda: not last(two).open)
-    assert last(two).state == "rolled_back" and set(clients.statuses) == {200}
+    assert last(two).state == "rolled_back"
+    assert set(clients.statuses) == {200}
     rows = [row for _, row in Observations(two.observations).read(0, "release-0001")]
     comparison = Comparison(Plan.model_validate(last(two).plan), 2)
     comparison.add(rows)
-    assert "unavailable" in {row.error for row in rows} and comparison.ratio_p_value() > 0.001
+    assert "unavailable" in {row.error for row in rows}
+    assert comparison.ratio_p_value() > 0.001
 
 
 @pytest.mark.parametrize("cause", ["was changed", "serving.memory_gib"])
@@ -140,7 +144,8 @@ def test_a_challenger_that_cannot_be_loaded_ends_the_release(
     with running(gateway(home, memory_gib=memory_gib)) as url, Clients(url, 2) as clients:
         eventually(lambda: not last(home).open)
         assert ask(url)[1]["model"] == "old"
-    assert last(home).state == "aborted" and cause in last(home).last.detail["reasons"][0]
+    assert last(home).state == "aborted"
+    assert cause in last(home).last.detail["reasons"][0]
     assert set(clients.statuses) == {200}
 
 
@@ -156,7 +161,8 @@ def test_a_gateway_without_memory_is_out_of_service_and_the_other_goes_on(two: H
             assert ask(poor)[0] == 200  # requests still get an answer
             releases.append(last(two).last, "resumed", {"reasons": ["a test"]})
             eventually(lambda: not last(two).open)
-    assert last(two).state == "promoted" and set(clients.statuses) == {200}
+    assert last(two).state == "promoted"
+    assert set(clients.statuses) == {200}
 
 
 def test_a_deployed_version_that_cannot_be_loaded_is_told_by_ready(
@@ -171,5 +177,6 @@ def test_a_deployed_version_that_cannot_be_loaded_is_told_by_ready(
         open_release(ledger, releases, SETTINGS, 1, strategy="immediate", why="a test")
         state = eventually(lambda: (r := call(f"{url}/health/ready")[1])["status"] != "ok" and r)
         eventually(lambda: "is missing" in call(f"{url}/health/ready")[1]["fault"])
-        assert state["status"] == "degraded" and "version 1 is deployed" in state["fault"]
+        assert state["status"] == "degraded"
+        assert "version 1 is deployed" in state["fault"]
         assert ask(url)[1]["model"] == "new"

@@ -56,7 +56,8 @@ def test_a_release_is_found_by_its_id_and_as_the_latest(app: FastAPI, site: Site
     roll_back(site)
     client = TestClient(app)
     [short] = client.get("/releases").json()
-    assert short["state"] == "rolled_back" and short["id"] == "release-0001"
+    assert short["state"] == "rolled_back"
+    assert short["id"] == "release-0001"
     assert client.get("/releases/release-0001").json() == client.get("/releases/latest").json()
 
 
@@ -72,7 +73,8 @@ def test_a_record_that_cannot_be_read_is_unavailable(
 def test_the_page_runs_nothing_inline(app: FastAPI) -> None:
     response = TestClient(app).get("/releases/page")
     assert "default-src 'none'" in response.headers["content-security-policy"]
-    assert "<script>" not in response.text and "onload" not in response.text
+    assert "<script>" not in response.text
+    assert "onload" not in response.text
 
 
 @pytest.fixture

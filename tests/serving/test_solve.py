@@ -120,7 +120,8 @@ def test_a_model_that_uses_the_report_needs_two_turns(problem: Path, reviewer: s
         if line in ("Problem", "Generator", "Executor", "Reviewer")
     ]
     between = [] if reviewer == "none" else ["Reviewer"]
-    assert code == 0 and voices == [
+    assert code == 0
+    assert voices == [
         "Problem",
         "Generator",
         "Executor",
@@ -128,14 +129,17 @@ def test_a_model_that_uses_the_report_needs_two_turns(problem: Path, reviewer: s
         "Generator",
         "Executor",
     ]
-    assert re.search(r"\b2 programs\n$", output) and len(heard) == len(between) + 2
+    assert re.search(r"\b2 programs\n$", output)
+    assert len(heard) == len(between) + 2
     assert ("Twice is not plus one." in output) == bool(between)
 
 
 def test_the_number_of_turns_limits_the_conversation(problem: Path) -> None:
     with fixer() as (url, heard):
         code, output = solved(problem, endpoint=url, turns=1)
-    assert code == 1 and len(heard) == 1 and re.search(r"\b1 program\n", output)
+    assert code == 1
+    assert len(heard) == 1
+    assert re.search(r"\b1 program\n", output)
 
 
 @pytest.mark.slow
@@ -151,7 +155,9 @@ def test_a_checkpoint_answers_equally_through_the_gateway(problem: Path, tmp_pat
     here, output = solved(problem, model=str(tmp_path / "model"), turns=2)
     with served(tmp_path / "model", Home(tmp_path / "home")) as server, proxy_to(server) as proxy:
         there, heard = solved(problem, endpoint=proxy.url, turns=2)
-    assert (here, output) == (there, heard) and here == 1 and re.search(r"\b2 programs\b", output)
+    assert (here, output) == (there, heard)
+    assert here == 1
+    assert re.search(r"\b2 programs\b", output)
 
 
 @pytest.mark.parametrize("reviewer", [False, True])

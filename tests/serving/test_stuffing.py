@@ -34,7 +34,8 @@ def test_tests_of_one_key_count_for_a_limited_number_of_users(key: str, pairs: i
     comparison = Comparison(PLAN, 2)
     comparison.add(answers(key, verified=False))
     by_name = {harm.guardrail.name: harm.pairs for harm in comparison.harms()}
-    assert by_name[QUALITY] == pairs and by_name["errors"] == 100
+    assert by_name[QUALITY] == pairs
+    assert by_name["errors"] == 100
 
 
 @pytest.mark.parametrize(("key", "units"), [("k", 20), ("", 200)])
@@ -47,7 +48,8 @@ def test_the_primary_metric_has_a_limited_number_of_users_of_a_key(
     found = analyze(
         rows, cast, challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, users_per_key=10
     )
-    assert found and found.units == units
+    assert found
+    assert found.units == units
 
 
 def test_a_key_has_at_most_its_share_of_the_counted_users() -> None:
@@ -56,7 +58,8 @@ def test_a_key_has_at_most_its_share_of_the_counted_users() -> None:
     honest = [f"key-{n % 20}" for n in range(60)]
     senders = [*honest[:30], *["stuffer"] * 100, *honest[30:], *["stuffer"] * 100]
     admitted = [key for key in senders if limit.admits(key)]
-    assert admitted.count("stuffer") == ALWAYS and len(admitted) == 60 + ALWAYS
+    assert admitted.count("stuffer") == ALWAYS
+    assert len(admitted) == 60 + ALWAYS
     assert limit.left_out == {"stuffer": 200 - ALWAYS}
 
 
@@ -83,7 +86,8 @@ def test_a_key_that_invents_users_hardly_moves_the_result() -> None:
         totals.append(found.challenger.total / found.challenger.count)
         assert found.senders.keys == {"stuffer": 200}
         assert ("stuffer" in found.senders.left_out) == (share == 0.1)
-    assert totals[0] > 0.88 and totals[1] == 0.5
+    assert totals[0] > 0.88
+    assert totals[1] == 0.5
 
 
 def test_the_same_id_assigns_users_differently(tmp_path: Path) -> None:
@@ -102,7 +106,9 @@ def test_the_salt_is_not_shown(tmp_path: Path) -> None:
     site.releases = Releases(site.releases.place)
     salt = site.open().salt
     shown = json.dumps([overview(site.releases), details(site.last(), site.observations)])
-    assert len(salt) == 32 and salt not in shown and salt not in repr(site.router.traffic)
+    assert len(salt) == 32
+    assert salt not in shown
+    assert salt not in repr(site.router.traffic)
 
 
 @pytest.mark.parametrize("keys", [2, 3, 5, 10])
@@ -120,5 +126,6 @@ def test_a_user_whom_a_proxy_sends_to_both_versions_counts_once() -> None:
     comparison.add(both)
     assert comparison.units == {1: (100, 100)}
     found = analyze(both, [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0)
-    assert found and found.champion.total == found.champion.count == 100
+    assert found
+    assert found.champion.total == found.champion.count == 100
     assert found.challenger.total == found.challenger.count == 100

@@ -125,10 +125,10 @@ def test_output_of_a_random_model_is_rejected_with_reasons(
 ) -> None:
     proxy.faults = [*FAULTS, "", *FAULTS]
     result = synthesized(proxy, tmp_path / "replies.jsonl", sandbox)
-    assert result.problems == [] and result.stage.came_in == CONFIG.requests == result.questions
-    assert {row.reason for row in result.refused} <= {"no section problem"} and len(
-        {row.problem_id for row in result.refused}
-    ) == CONFIG.requests
+    assert result.problems == []
+    assert result.stage.came_in == CONFIG.requests == result.questions
+    assert {row.reason for row in result.refused} <= {"no section problem"}
+    assert len({row.problem_id for row in result.refused}) == CONFIG.requests
 
 
 def test_a_resumed_pass_requests_nothing_twice(
@@ -141,12 +141,15 @@ def test_a_resumed_pass_requests_nothing_twice(
     torn.write_bytes(b"".join(lines[:5]) + lines[5][:20])
     proxy.heard.clear()
     again = synthesized(proxy, torn, sandbox)
-    assert sum(proxy.heard.values()) == len(lines) - 5 and set(proxy.heard.values()) == {1}
-    assert again.stage == first.stage and again.questions == first.questions
+    assert sum(proxy.heard.values()) == len(lines) - 5
+    assert set(proxy.heard.values()) == {1}
+    assert again.stage == first.stage
+    assert again.questions == first.questions
     # each request has its own seed, so the model repeats its reply
     assert sorted(torn.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
     proxy.heard.clear()
-    assert synthesized(proxy, whole, sandbox) == first and not proxy.heard
+    assert synthesized(proxy, whole, sandbox) == first
+    assert not proxy.heard
 
 
 PASS = """
@@ -182,8 +185,10 @@ def test_a_killed_pass_repeats_only_requests_in_flight(
     cached = journal.read_bytes().count(b"\n")
     proxy.wait_s = 0.0
     result = synthesized(proxy, journal, sandbox)
-    assert result.stage.came_in == CONFIG.requests and 0 < cached < CONFIG.requests
-    assert sum(proxy.heard.values()) - CONFIG.requests <= AT_ONCE and max(proxy.heard.values()) <= 2
+    assert result.stage.came_in == CONFIG.requests
+    assert 0 < cached < CONFIG.requests
+    assert sum(proxy.heard.values()) - CONFIG.requests <= AT_ONCE
+    assert max(proxy.heard.values()) <= 2
 
 
 def test_the_budget_ends_the_pass(proxy: FaultyProxy, sandbox: Sandbox, tmp_path: Path) -> None:
