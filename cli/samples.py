@@ -19,12 +19,11 @@ from verl_jobs import samples
 def show_samples(
     run: str | None,
     step: int | None,
-    home: Home,
-    console: Console,
-    *,
     worst: bool,
     best: bool,
     count: int,
+    home: Home,
+    console: Console,
 ) -> int:
     """Print completions of a training step with verdict and reward components, in the order of the
     batch or by reward. Raises FileNotFoundError for an unknown run or step, and CorruptArtifact.
@@ -71,11 +70,7 @@ def command(
     if worst and best:
         raise typer.BadParameter("give only one", param_hint="--worst, --best")
 
-    raise typer.Exit(
-        show_samples(
-            run, step, Settings.read().home, Console(), worst=worst, best=best, count=count
-        )
-    )
+    raise typer.Exit(show_samples(run, step, worst, best, count, Settings.read().home, Console()))
 
 
 COMMAND = Command("Train", command)
