@@ -13,7 +13,7 @@ import dagster as dg
 
 from evaluation.statistics.online.fall import fall_of
 from pipelines.jobs import full_pipeline
-from pipelines.sensors.retraining import retraining, started, wait_reason
+from pipelines.sensors.retraining import attempts, refusal, retraining, started, wait_reason
 from pipelines.sensors.sensor import sensor
 from resources.registry.releases import Release, Releases, deployed
 from resources.run_context import RunContext
@@ -27,24 +27,26 @@ def degraded_champion(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
     """Starts a retraining after a release was rolled back, or when the deployed version passes
-    fewer of the live requests' tests than at first; once for each release and version.
+    fewer of the live requests' tests than at first; once for each release and version, and after
+    the cooldown again if it failed.
     """
     releases = Releases(run_context.ledger.place).all()
     degradation = _rolled_back(run_context, releases) or _fallen(run_context, releases)
     if degradation is None:
         return dg.SensorResult(skip_reason="production shows no degradation")
-    run_key, why = degradation
-    if context.instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1):
-        return dg.SensorResult(skip_reason=f"{why} A retraining was started.")
+    key, why = degradation
+    earlier = attempts(context.instance, key)
+    if earlier and (reason := refusal(run_context, earlier, once=True)):
+        return dg.SensorResult(skip_reason=f"{why} {reason}")
     starts = started(context.instance, "regression", CAUSE)
     automation = run_context.profile.automation
     if reason := wait_reason(run_context, starts, time.time(), automation):
         return dg.SensorResult(skip_reason=f"{why} A retraining waits: {reason}.")
-    return retraining(run_context, why, run_key=run_key, cause=CAUSE)
+    return retraining(run_context, why, key, len(earlier), CAUSE)
 
 
 def _rolled_back(run_context: RunContext, releases: list[Release]) -> tuple[str, str] | None:
-    """Return run key and reason if the last release was rolled back, and none trained since."""
+    """Return key and reason if the last release was rolled back, and none trained since."""
     if not releases or releases[-1].state != "rolled_back":
         return None
     last = releases[-1]

@@ -1,11 +1,12 @@
 """Sensors that start a retraining: after changed problems, or a regression of the champion.
 
-They read the home's files, not Dagster's events, so a lost Dagster database loses no work. By
-`run_key`, each cause starts one run.
+They read the home's files, not Dagster's events, so a lost Dagster database loses no work. Each
+cause starts one retraining; another one if it failed, none if a person stopped it.
 """
 
 import json
 import time
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -21,9 +22,10 @@ from problems.catalogue import read_sources
 from resources import lease
 from resources.config.profile import Automation
 from resources.registry.ledger import Entry
-from resources.run_context import RunContext
+from resources.run_context import PARTITION, RunContext
 from resources.run_record import Record, next_id, readable
 
+KEY = "ratchet/key"  # tag of the retrainings of one cause
 MAX_STARTS = 100  # that are read of Dagster's runs, newest first
 
 
@@ -31,8 +33,8 @@ MAX_STARTS = 100  # that are read of Dagster's runs, newest first
 def changed_problems(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
-    """Starts a retraining if the sources differ from those of the last data refresh; once for each
-    content.
+    """Starts a retraining if the sources differ from those of the last data refresh. After one that
+    failed it waits for the cooldown and starts another.
     """
     if run_context.profile.dataset:
         return dg.SensorResult(skip_reason="the profile names a dataset; sources are not read")
@@ -64,11 +66,11 @@ def changed_problems(
         return dg.SensorResult(
             skip_reason=f"{', '.join(changed)} changed; waiting while {holder} trains"
         )
-    return retraining(
-        run_context,
-        f"problems changed: {', '.join(changed)}",
-        run_key=f"problems-{hash_data(current)}",
-    )
+    why, key = f"problems changed: {', '.join(changed)}", f"problems-{hash_data(current)}"
+    earlier = attempts(context.instance, key)
+    if earlier and (reason := refusal(run_context, earlier)):
+        return dg.SensorResult(skip_reason=f"{why}. {reason}")
+    return retraining(run_context, why, key, len(earlier))
 
 
 @sensor(jobs=[full_pipeline, evaluate_checkpoint])
@@ -97,15 +99,14 @@ def champion_regression(
         finding := _find_regression(run_context, champion, finished[-1], config.regression_alpha)
     ):
         benchmark, regression = finding
-        run_key = f"regression-{champion.checkpoint_hash[:16]}-{benchmark}"
+        key = f"regression-{champion.checkpoint_hash[:16]}-{benchmark}"
         # The sensor `degraded_champion` shares cooldown and budget.
         starts = sorted([*started_at, *started(context.instance, "degraded")])
         if reason := wait_reason(run_context, starts, time.time(), config):
             return dg.SensorResult(skip_reason=f"{regression.reason} A retraining waits: {reason}.")
-        if not context.instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1):
-            request = retraining(
-                run_context, regression.reason, run_key=run_key, cause="regression"
-            )
+        earlier = attempts(context.instance, key)
+        if not earlier or not refusal(run_context, earlier, once=True):
+            request = retraining(run_context, regression.reason, key, len(earlier), "regression")
             return request._replace(cursor=json.dumps([*started_at, time.time()]))
     if rescored and rescored[-1].state == "open":
         return dg.SensorResult(skip_reason=f"{rescored[-1].id} is being scored")
@@ -189,18 +190,49 @@ def _promotion_scorecards(run_context: RunContext, champion: Entry) -> dict[str,
     return scores.champion if origin.kind == "install" else scores.challenger
 
 
-def retraining(run_context: RunContext, why: str, run_key: str, cause: str = "") -> dg.SensorResult:
-    run_id, tags = (
-        next_id(run_context.home.runs),
-        {"ratchet/why": why} | ({"ratchet/cause": cause} if cause else {}),
-    )
+def attempts(instance: dg.DagsterInstance, key: str) -> list[dg.RunRecord]:
+    """Return the retrainings that were started for a cause, newest first."""
+    return list(instance.get_run_records(dg.RunsFilter(tags={KEY: key}), limit=MAX_STARTS))
+
+
+def refusal(
+    run_context: RunContext, earlier: Sequence[dg.RunRecord], *, once: bool = False
+) -> str | None:
+    """Return why no other retraining starts after these of the same cause; None if one does.
+
+    once: a retraining that succeeded ends the cause.
+    """
+    run = earlier[0].dagster_run
+    name = f"The retraining {run.tags.get(PARTITION, run.run_id[:8])}"
+    if not run.is_finished:
+        return f"{name} was started; it is {run.status.value.lower().replace('_', ' ')}."
+    if run.status is dg.DagsterRunStatus.CANCELED:
+        return f"{name} was stopped: none is started for this again. `ratchet train` starts one."
+    if run.status is dg.DagsterRunStatus.SUCCESS:
+        return f"{name} was started, and ended." if once else None
+    starts = sorted(record.create_timestamp.timestamp() for record in earlier)
+    config = run_context.profile.automation
+    if reason := wait_reason(run_context, starts, time.time(), config):
+        return f"{name} failed. Another one waits: {reason}; `ratchet train` starts one now."
+    return None
+
+
+def retraining(
+    run_context: RunContext, why: str, key: str, earlier: int, cause: str = ""
+) -> dg.SensorResult:
+    """Return the request of a retraining. key: of its cause; earlier: how often it was started."""
+    run = next_id(run_context.home.runs)
+    tags = {"ratchet/why": why, KEY: key} | ({"ratchet/cause": cause} if cause else {})
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(
-                run_key=run_key, job_name="full_pipeline", partition_key=run_id, tags=tags
+                run_key=f"{key}-{earlier + 1}",
+                job_name=full_pipeline.name,
+                partition_key=run,
+                tags=tags,
             )
         ],
-        dynamic_partitions_requests=[checkpoints.build_add_request([run_id])],
+        dynamic_partitions_requests=[checkpoints.build_add_request([run])],
     )
 
 

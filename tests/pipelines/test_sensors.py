@@ -125,6 +125,39 @@ def test_a_new_or_changed_source_starts_one_retraining(
     )
 
 
+@pytest.mark.parametrize(
+    ("status", "hours", "reason"),
+    [
+        (dg.DagsterRunStatus.STARTED, 24, "is started"),
+        (dg.DagsterRunStatus.CANCELED, 24, "was stopped: none is started"),
+        (dg.DagsterRunStatus.FAILURE, 1, "failed. Another one waits"),
+        (dg.DagsterRunStatus.FAILURE, 7, ""),
+        (dg.DagsterRunStatus.SUCCESS, 0, ""),
+    ],
+)
+def test_a_retraining_that_failed_is_asked_for_again_and_a_stopped_one_is_not(
+    home_builder: HomeBuilder,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    status: dg.DagsterRunStatus,
+    hours: float,
+    reason: str,
+) -> None:
+    raw(home_builder, {"gone": "x"})
+    [first] = look(changed_problems, home_builder, instance).run_requests or []
+    instance.create_run_for_job(
+        dg.job(name=str(first.job_name))(lambda: None), tags=dict(first.tags), status=status
+    )
+    later = time.time() + hours * 3600
+    monkeypatch.setattr("pipelines.sensors.retraining.time.time", lambda: later)
+    result = look(changed_problems, home_builder, instance)
+    if reason:
+        assert reason in str(result.skip_reason)
+    else:
+        [second] = result.run_requests or []
+        assert second.run_key != first.run_key
+
+
 def test_sensors_and_schedules_wait_during_a_training(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,9 +225,7 @@ def test_one_cause_starts_one_retraining(
 ) -> None:
     rescored(home_builder, solved=30)
     [request] = look(champion_regression, home_builder, instance).run_requests or []
-    instance.create_run_for_job(
-        dg.job(name="full_pipeline")(lambda: None), tags={"dagster/run_key": str(request.run_key)}
-    )
+    instance.create_run_for_job(dg.job(name="full_pipeline")(lambda: None), tags=dict(request.tags))
     assert not look(champion_regression, home_builder, instance).run_requests
 
 
