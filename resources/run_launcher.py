@@ -7,6 +7,9 @@ marks the run failed and, where retries are left, starts it again.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import psutil
 from dagster import (
     DagsterEventType,
@@ -75,3 +78,18 @@ def fail_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
             )
             dead += 1
     return dead
+
+
+def cancel_runs(folder: Path, tags: dict[str, str]) -> None:
+    """Tell Dagster that a person ends the runs with these tags. When their process ends they are
+    Canceled, so that they are neither retried nor asked for again.
+
+    folder: of Dagster's history, if DAGSTER_HOME names no other.
+    """
+    folder = Path(os.environ.get("DAGSTER_HOME") or folder)
+    if not (folder / "dagster.yaml").is_file():
+        return
+    alive = RunsFilter(statuses=[DagsterRunStatus.QUEUED, *ALIVE], tags=tags)
+    with DagsterInstance.from_config(str(folder)) as instance:
+        for run in instance.get_runs(alive):
+            instance.report_run_canceling(run, "`ratchet jobs stop`")

@@ -17,6 +17,8 @@ from pipelines.watch.text import print_text
 from pipelines.watch.view import View
 from resources import lease
 from resources.home import Home
+from resources.run_context import PARTITION
+from resources.run_launcher import cancel_runs
 from resources.run_record import PipelineRun, readable
 from resources.settings import Settings
 
@@ -24,7 +26,8 @@ STOP_TIMEOUT_S = 120.0  # the training saves a checkpoint, then Ray ends
 
 
 def stop(run: str | None, home: Home, console: Console) -> int:
-    """Stop the running training; its checkpoints stay. Return 0 when it has ended, 1 on a timeout.
+    """Stop the running training for good: Dagster does not start it again. Its checkpoints stay.
+    Return 0 when it has ended, 1 on a timeout.
 
     Raises FileNotFoundError for an unknown run.
     """
@@ -39,6 +42,7 @@ def stop(run: str | None, home: Home, console: Console) -> int:
         other = f"; {holder.run_id} is" if holder else ""
         console.print(f"{state}{other}.", soft_wrap=True)
         return 0
+    cancel_runs(home.dagster, {PARTITION: holder.run_id})
     os.kill(holder.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while lease.holder(home.lease) is not None or (home.path / "ray" / "head.json").exists():

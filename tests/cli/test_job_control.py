@@ -8,11 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from rich.console import Console
 
 from cli.jobs.control import resume, stop
 from cli.jobs.submissions import list_submissions
+from pipelines.instance import prepare
 from resources import lease
 from resources.home import Home, NotReady
 from resources.ray.head import free_ports
@@ -27,6 +29,28 @@ from resources import lease
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 lease.take(Path(sys.argv[1]), "study-a")
 time.sleep(600)
+"""
+
+
+TRAINING = """
+import sys, time
+from pathlib import Path
+import dagster as dg
+from resources import lease
+
+@dg.op
+def train():
+    lease.take(Path(sys.argv[1]), "chain-0001")
+    time.sleep(600)
+
+@dg.job
+def pipeline():
+    train()
+
+if __name__ == "__main__":
+    with dg.DagsterInstance.from_config(sys.argv[2]) as instance:
+        tags = {"dagster/partition": "chain-0001"}
+        pipeline.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
 """
 
 
@@ -83,6 +107,24 @@ def test_a_stopped_study_names_the_command_that_resumes_it(
     for output in (text, output_of(resume, settings=Settings.read())):
         assert "study-a" in output
         assert command in output
+
+
+@pytest.mark.slow
+def test_a_stopped_run_is_canceled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path / "home")
+    home.make()
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    monkeypatch.setenv("DAGSTER_HOME", str(home.dagster))
+    folder = prepare(home, Settings.read().profile.orchestration)
+    command = [sys.executable, "-c", TRAINING, str(home.lease), str(folder)]
+    with subprocess.Popen(command) as training:
+        while lease.holder(home.lease) is None:
+            time.sleep(0.05)
+        output_of(stop, None)
+        training.wait()
+    with dg.DagsterInstance.from_config(str(folder)) as instance:
+        [run] = instance.get_runs()
+    assert run.status is dg.DagsterRunStatus.CANCELED
 
 
 @pytest.mark.slow
