@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from problems.embedded.behaviour import behaviour, part_of
 from problems.embedded.compositional import SHAPES, FamilyConfig, composition_of, generate
-from problems.embedded.heldout import heldout_draw, heldout_tasks
+from problems.embedded.heldout import BLOCK, heldout_draw, heldout_tasks
 
 CONFIG = FamilyConfig(demonstrations=60, train=40, validation=20)
 
 
-@pytest.mark.slow
-@given(number=st.integers(1, 10**9), seed=st.integers(0, 9))
-@settings(max_examples=4, deadline=None)
+@pytest.mark.parametrize(("number", "seed"), [(1, 0), (15_000_002, 9)])
 def test_every_draw_has_the_same_share_of_each_start_and_length(number: int, seed: int) -> None:
     draw = heldout_draw(FamilyConfig(seed=seed), number, 80)
     shapes = Counter(
@@ -26,9 +22,11 @@ def test_every_draw_has_the_same_share_of_each_start_and_length(number: int, see
     assert shapes == {shape: 2 * share for shape, share in SHAPES.items()}
 
 
-@pytest.mark.slow
-@given(first=st.integers(0, 10**9), more=st.integers(1, 5))
-@settings(max_examples=4, deadline=None)
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [(12_000_000_000, 3), pytest.param(BLOCK - 2, 4, marks=pytest.mark.slow)],
+    ids=["in a block", "over the end of a block"],
+)
 def test_a_task_depends_on_its_number_alone(first: int, more: int) -> None:
     alone = heldout_tasks(CONFIG, first + more, 1)
     assert heldout_tasks(CONFIG, first, more + 1)[-1:] == alone
@@ -41,23 +39,12 @@ def test_numbers_have_ids_of_their_own() -> None:
     ]
 
 
-@pytest.mark.slow
-def test_no_held_out_function_is_trained_on() -> None:
-    """A function is what it computes: another order or wording of the same one counts too."""
-    trained = {
-        behaviour(composition_of(problem))
-        for problem in generate(FamilyConfig(demonstrations=1600, train=400))
-    }
-    draws = [*heldout_draw(FamilyConfig(), 1, 400), *heldout_draw(FamilyConfig(), 900, 400)]
-    assert not trained & {behaviour(composition_of(problem)) for problem in draws}
-
-
 def test_every_task_is_of_the_held_out_part() -> None:
+    """The part follows from what a function computes, so no training has a held-out one."""
     assert {part_of(composition_of(p)) for p in heldout_draw(CONFIG, 3, 100)} == {"heldout"}
     assert {part_of(composition_of(p)) for p in generate(CONFIG)} == {"training", "validation"}
 
 
-@pytest.mark.slow
 def test_no_function_occurs_twice_in_a_draw() -> None:
-    draw = heldout_draw(CONFIG, 2, 1200)
-    assert len({behaviour(composition_of(problem)) for problem in draw}) == 1200
+    draw = heldout_draw(CONFIG, 4, 400)
+    assert len({behaviour(composition_of(problem)) for problem in draw}) == 400
