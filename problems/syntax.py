@@ -33,14 +33,30 @@ WITHOUT_EFFECT = {
 }  # fmt: skip
 
 
+def tree_of(source: str) -> ast.Module | None:
+    """Return the tree of a source, or None if it is not Python or is nested too deeply."""
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def definitions(source: str) -> dict[str, ast.FunctionDef | ast.ClassDef]:
+    """Return the functions and classes of a source by name; none of a text that is no Python."""
+    tree = tree_of(source)
+    return {
+        node.name: node
+        for node in (tree.body if tree else ())
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    }
+
+
 def normal_form(source: str) -> str:
     """Return a form that is equal for sources that differ only in comments, layout and docstrings.
 
     Quotes are ignored too. If the source is not Python, runs of spaces are collapsed.
     """
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    if (tree := tree_of(source)) is None:
         return " ".join(source.split())
     pending: list[ast.AST] = [tree]
     while pending:  # only statements: expressions contain no docstrings

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from problems.augmentation.draft import Draft, inputs_of, reason_outputs_fixed
 from problems.schema import Problem
-from problems.syntax import parse
+from problems.syntax import parse, tree_of
 
 WORDS = dict(
     enumerate(
@@ -104,9 +104,7 @@ def numbers(statement: str) -> dict[int, tuple[int, int]]:
 
 def uses(source: str, number: int) -> int:
     """Count the number in the program, including in strings and with a sign."""
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    if (tree := tree_of(source)) is None:
         return 0
     return sum(
         _is(node, number) or (isinstance(node, ast.Constant) and node.value == -number)

@@ -13,7 +13,7 @@ from typing import Any
 from problems.encoding import dumps
 from problems.production import is_production
 from problems.schema import Problem
-from problems.syntax import parse
+from problems.syntax import tree_of
 
 SOURCE = "augmented"
 CALL = r"\b[A-Za-z_]\w*\([^()]*\)"
@@ -132,14 +132,12 @@ def reason_outputs_fixed(problem: Problem) -> str:
 
 def function(source: str, name: str) -> ast.FunctionDef | None:
     """Return the top-level function of that name, if there is exactly one."""
-    try:
-        functions = [
-            node
-            for node in parse(source).body
-            if isinstance(node, ast.FunctionDef) and node.name == name
-        ]
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+    tree = tree_of(source)
+    functions = [
+        node
+        for node in (tree.body if tree else ())
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
     return functions[0] if len(functions) == 1 else None
 
 

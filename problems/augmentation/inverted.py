@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from problems.augmentation.draft import Draft, change_prose, inputs_of, reason_outputs_fixed
 from problems.schema import Problem
-from problems.syntax import parse
+from problems.syntax import parse, tree_of
 
 INVERTED = (
     "The answer is turned around: it returns False where the above says yes, and True where it "
@@ -188,9 +188,7 @@ def _change_only_call(
     source: str, selects: Callable[[ast.Call], bool], change: Callable[[ast.Call], None]
 ) -> str | None:
     """Return the program with its only call of this kind changed, or None."""
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    if (tree := tree_of(source)) is None:
         return None
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and selects(node)]
     mentions = sum(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from problems.cleaning.similarity import tests
 from problems.schema import Problem
-from problems.syntax import parse
+from problems.syntax import definitions
 from problems.verification.strengthening import agree
 from sandbox.protocol import Job, Limits, Verdict
 from sandbox.sandbox import Sandbox
@@ -141,7 +141,7 @@ def program_for(solver: Problem, tested: Problem) -> str | None:
             f"{source}\n\n\n_solve = {name}\n\n\nclass {method[1]}:\n"
             f"    def {method[2]}(self, *args, **kwargs):\n        return _solve(*args, **kwargs)\n"
         )
-    if tested_name in _defined(source):  # its own functions must go on calling each other
+    if tested_name in definitions(source):  # its own functions must go on calling each other
         return (
             f"_space = {{'__name__': 'solution'}}\nexec({source!r}, _space)\n"
             f"{tested_name} = _space[{name!r}]\n"
@@ -154,7 +154,7 @@ def called(problem: Problem) -> str | None:
     name = problem.entry_point
     if (name and METHOD.match(name)) or not problem.solutions:
         return name
-    names = list(_defined(problem.solutions[0]))
+    names = list(definitions(problem.solutions[0]))
     return name if name in names else next(reversed(names), name)
 
 
@@ -165,20 +165,11 @@ def arity(problem: Problem) -> tuple[int, int] | None:
     """
     if not problem.solutions:
         return None
-    function = _defined(problem.solutions[0]).get(called(problem) or "")
+    function = definitions(problem.solutions[0]).get(called(problem) or "")
     if not isinstance(function, ast.FunctionDef) or function.args.vararg:
         return None
     count = len(function.args.args)
     return count - len(function.args.defaults), count
-
-
-def _defined(source: str) -> dict[str, ast.stmt]:
-    """Return the functions and classes of a program by name; none of a text that is no Python."""
-    try:
-        body = parse(source).body
-    except (SyntaxError, ValueError, RecursionError):
-        return {}
-    return {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
 
 def _verdicts(pairs: Sequence[Pair], sandbox: Sandbox) -> list[Verdict | None]:

@@ -18,14 +18,13 @@ import numpy as np
 from problems.cleaning.meaning import opposed
 from problems.cleaning.minhash import CHUNK, alike
 from problems.cleaning.normalize import normalize
-from problems.cleaning.similarity import MANY, Kin, Sketch, Traits, core, key, kin, sketch
+from problems.cleaning.similarity import LEAD, MANY, Kin, Sketch, Traits, core, key, kin, sketch
 from problems.parallel import parallel_map
 from problems.schema import Problem
 
 # As GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row; fewer for short texts, but at
 # least 8.
 MIN_RUN, RUN = (8, 13)
-LEAD = re.compile(r"^\s*write (a|the) (python )?function (to|that|which) ")
 # Share of signature rows that must agree: two standard errors below the limits of `judged`.
 MIN_STATEMENT, MIN_PROGRAM = (0.5, 0.7)
 # A run of words in more tasks than this is a common phrase and no reason to compare. A task may be

@@ -33,7 +33,7 @@ from problems.cleaning.prose import prose
 from problems.encoding import literal
 from problems.parallel import parallel_map
 from problems.schema import Problem
-from problems.syntax import RESERVED, code_tokens, parse, shape
+from problems.syntax import RESERVED, code_tokens, shape, tree_of
 
 # Sizes of shingles: words and pairs of words (statements are short); runs of five tokens.
 WORDS, CODE = ((1, 2), (5,))
@@ -314,11 +314,7 @@ def _assertions(source: str, entry_point: str | None) -> Iterator[str]:
 
     Assertions that depend on a variable are left out.
     """
-    if len(source) > MAX_TEST:
-        return
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    if len(source) > MAX_TEST or (tree := tree_of(source)) is None:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):

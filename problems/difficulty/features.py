@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from problems.cleaning.similarity import programs
-from problems.schema import Problem, write_table
-from problems.syntax import parse
+from problems.schema import Problem
+from problems.syntax import tree_of
 
 BRANCHES = (
     ast.If,
@@ -82,9 +82,7 @@ def features(problem: Problem) -> Features:
     """
     words, tests = len(problem.statement.split()), len(problem.tests)
     for source in sorted(programs(problem), key=lambda text: (len(text), text)):
-        try:
-            tree = parse(source)
-        except (SyntaxError, ValueError, RecursionError):
+        if (tree := tree_of(source)) is None:
             continue
         return Features(
             problem.problem_id,
@@ -123,12 +121,6 @@ def _counts(tree: ast.Module) -> tuple[int, int, int, int, int]:
     return nodes, branches, nesting, len(operations), imports
 
 
-def static_difficulty(rows: Sequence[Features]) -> list[float]:
-    """Return a score in [0, 1] per problem, hardest near 1; see `static_scores`."""
-    columns = (_numbers([getattr(row, name) for row in rows]) for name in SCORED)
-    return list(map(float, static_scores(columns, len(rows))))
-
-
 def static_scores(columns: Iterable[NDArray[np.float64]], count: int) -> NDArray[np.float64]:
     """Return a score in [0, 1] for each of `count` problems, hardest near 1.
 
@@ -139,26 +131,18 @@ def static_scores(columns: Iterable[NDArray[np.float64]], count: int) -> NDArray
     """
     total, known = np.zeros(count), np.zeros(count, np.int8)
     for numbers in columns:
-        ranks = _ranks(numbers)
+        ranks = places(numbers)
         is_known = ~np.isnan(ranks)
         total[is_known] += ranks[is_known]
         known += is_known
     return np.fromiter((round(float(score), 6) for score in total / known), float, count)
 
 
-def places(values: Sequence[float | None]) -> NDArray[np.float64]:
-    """Return each value's rank among the known ones, from 0 (lowest) to 1 (highest).
+def places(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return each number's rank among the known ones, from 0 (lowest) to 1 (highest).
 
-    Equal values share a rank; None gives NaN.
+    Equal numbers share a rank; NaN, which is unknown, stays.
     """
-    return _ranks(_numbers(values))
-
-
-def _numbers(values: Sequence[float | None]) -> NDArray[np.float64]:
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
-
-
-def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     known = np.sort(numbers[~np.isnan(numbers)])
     if len(known) < 2:
         return np.where(np.isnan(numbers), np.nan, 0.5)
@@ -173,24 +157,13 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
 
     It is undefined for fewer than three pairs, or if all values on one side are equal.
     """
-    a, b = places(one), places(other)
+    a, b = places(np.array(one, float)), places(np.array(other, float))
     if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return None
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def write_features(problems: Iterable[Problem], path: Path) -> dict[str, float]:
-    """Write one row per problem with its score, ordered by id; return the scores."""
-    rows = [
-        features(problem) for problem in sorted(problems, key=lambda problem: problem.problem_id)
-    ]
-    scores = static_difficulty(rows)
-    table = [asdict(row) | {"difficulty": score} for row, score in zip(rows, scores, strict=True)]
-    write_table(pa.Table.from_pylist(table, schema=SCHEMA), path)
-    return {row.problem_id: score for row, score in zip(rows, scores, strict=True)}
-
-
 def read_difficulty(path: Path) -> dict[str, float]:
-    """Read the scores that `write_features` wrote, by problem. Raises FileNotFoundError."""
+    """Read the scores of a dataset, by problem. Raises FileNotFoundError."""
     table = pq.read_table(path, columns=["problem_id", "difficulty"])
     return dict(zip(table["problem_id"].to_pylist(), table["difficulty"].to_pylist(), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from problems.columns import ProblemError
+from problems.reading.source import python
 from problems.syntax import parse
 
 IMPORTS = (ast.Import, ast.ImportFrom)
@@ -15,14 +16,9 @@ def called(code: str, asserts: list[str], where: str) -> str:
 
     Raises ProblemError if the code or a test is not Python, or if none of its functions is called.
     """
-    try:
-        functions = {node.name for node in parse(code).body if isinstance(node, ast.FunctionDef)}
-        tests = [parse(line) for line in asserts]
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(
-            f"code or test_list is no Python ({error})", "fix the row", where
-        ) from error
-    for tree in tests:
+    tree = python(code, "code", where)
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for tree in [python(line, "test_list", where) for line in asserts]:
         for node in ast.walk(tree):
             if (
                 isinstance(node, ast.Call)

@@ -35,8 +35,8 @@ from problems.reading.input_output import (
     stdio_tests,
 )
 from problems.reading.leetcode_nodes import nodes_for
-from problems.reading.source import Record
-from problems.syntax import parse
+from problems.reading.source import Record, python
+from problems.syntax import tree_of
 from sandbox.reading import shown
 
 FUNCTIONAL = ("functional", "function_call")
@@ -133,10 +133,7 @@ def _only_function(code: str) -> str | None:
 
 def asserts(written: Sequence[str], key: str, where: str) -> Record:
     """Return tests of style assert from Python texts about one function or class."""
-    try:
-        trees = [parse(test) for test in written]
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(f"key {key!r} is no Python ({error})", "fix the test", where) from error
+    trees = [python(test, f"key {key!r}", where, "fix the test") for test in written]
     names = [_called(tree) for tree in trees]
     everywhere = [name for name in names[0] if all(name in others for others in names)]
     # a helper such as Counter is the function only if the test calls nothing else
@@ -155,19 +152,16 @@ def asserts(written: Sequence[str], key: str, where: str) -> Record:
 
 def _checked(source: str, key: str, where: str) -> Record:
     """Return the test of a text that defines `check` and ends with `check(function)`."""
-    try:
-        match parse(source).body:
-            case [*_, ast.Expr(ast.Call(ast.Name("check"), [function])) as call]:
-                lines = re.split("\r\n|\r|\n", source)  # as Python counts them
-                defined = "\n".join(lines[: call.lineno - 1])
-                return {
-                    "style": "assert",
-                    "tests": [{"source": f"{defined.rstrip()}\n"}],
-                    "entry_point": ast.unparse(function),
-                    "starter_code": f"{IMPORTS}{nodes_for(source)}",
-                }
-    except (SyntaxError, ValueError, RecursionError):
-        pass
+    match tree_of(source):
+        case ast.Module([*_, ast.Expr(ast.Call(ast.Name("check"), [function])) as call]):
+            lines = re.split("\r\n|\r|\n", source)  # as Python counts them
+            defined = "\n".join(lines[: call.lineno - 1])
+            return {
+                "style": "assert",
+                "tests": [{"source": f"{defined.rstrip()}\n"}],
+                "entry_point": ast.unparse(function),
+                "starter_code": f"{IMPORTS}{nodes_for(source)}",
+            }
     raise ProblemError(f"key {key!r} does not end with check(function)", "fix the test", where)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from problems.columns import ProblemError
 from problems.reading.source import Row, text
-from problems.syntax import parse
+from problems.syntax import tree_of
 from sandbox.reading import shown
 
 MAX_SOLUTIONS = 5  # upstream has up to hundreds per problem, and each is run several times
@@ -117,11 +117,8 @@ def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
         if len(programs) == MAX_SOLUTIONS:
             break
         program = f"{prompt}{source}".replace("\r\n", "\n")
-        try:
-            parse(program)
-        except (SyntaxError, ValueError, RecursionError):
-            continue
-        programs[program] = None
+        if tree_of(program):
+            programs[program] = None
     return tuple(programs)
 
 

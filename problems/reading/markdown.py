@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from problems.columns import ProblemError
 from problems.reading.asserts import check
+from problems.reading.source import python
 from problems.schema import Problem
 from problems.syntax import parse
 from sandbox.protocol import Limits
@@ -103,15 +104,12 @@ def _tests(
         if [label for label, _ in blocks] != ["input", "output"] * len(pairs):
             raise ProblemError("its Input and Output blocks do not alternate", FIX, where)
         return "stdio", tuple({"stdin": stdin, "stdout": stdout} for stdin, stdout in pairs), None
-    try:
-        lines = [
-            ast.unparse(node)
-            for _, block in blocks
-            for node in parse(block).body
-            if isinstance(node, ast.Assert)
-        ]
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(f"an example is not valid Python ({error})", FIX, where) from error
+    lines = [
+        ast.unparse(node)
+        for _, block in blocks
+        for node in python(block, "an example", where, FIX).body
+        if isinstance(node, ast.Assert)
+    ]
     if not lines:
         raise ProblemError("it has no examples", FIX, where)
     name = _function_name(lines)

@@ -14,9 +14,9 @@ from typing import Any
 from problems.columns import COLUMNS, ProblemError
 from problems.encoding import decode
 from problems.reading.asserts import check, used
-from problems.reading.source import Row, Source
+from problems.reading.source import Row, Source, python
 from problems.schema import Problem, from_record, from_row
-from problems.syntax import parse
+from problems.syntax import tree_of
 from sandbox.protocol import Limits
 from sandbox.reading import means, shown
 from sandbox.styles import STYLES
@@ -103,9 +103,7 @@ def _checks(record: Row, tests: list[Any], where: str) -> list[dict[str, str]]:
 
 def _asserts(test: Any, name: str) -> bool:
     """Return whether it is Python with only `assert` statements that name the function."""
-    try:
-        tree = parse(test)
-    except (SyntaxError, ValueError, RecursionError, TypeError):
+    if not isinstance(test, str) or (tree := tree_of(test)) is None:
         return False
     names_function = any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
     return names_function and all(isinstance(node, ast.Assert) for node in tree.body)
@@ -143,16 +141,8 @@ def _runnable(problem: Problem, where: str) -> Problem:
         reason = f"column in_place is {in_place!r} with style {problem.style}"[:150]
         raise ProblemError(reason, "give true or false; only assert tests read it", where)
     for number, test in enumerate(problem.tests if problem.style == "assert" else ()):
-        try:
-            names = {
-                node.name
-                for node in parse(test["source"]).body
-                if isinstance(node, ast.FunctionDef)
-            }
-        except (SyntaxError, ValueError, RecursionError) as error:
-            raise ProblemError(
-                f"column tests: test {number} is no Python ({error})", "fix its source", where
-            ) from error
+        tree = python(test["source"], f"column tests: test {number}", where, "fix its source")
+        names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         if "check" not in names:
             raise ProblemError(
                 f"column tests: test {number} defines no check(candidate)",

@@ -14,8 +14,8 @@ import builtins
 
 from problems.columns import ProblemError
 from problems.reading.program_imports import take_imports
-from problems.reading.source import Record
-from problems.syntax import parse
+from problems.reading.source import Record, python
+from problems.syntax import definitions, parse
 
 
 def pytest_tests(source: str, module: str, solution: str, key: str, where: str) -> Record:
@@ -25,10 +25,7 @@ def pytest_tests(source: str, module: str, solution: str, key: str, where: str) 
     solution, those that the module uses and does not define. Raises ProblemError if it is not
     Python, tests nothing, or uses fixtures.
     """
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(f"key {key!r} is no Python ({error})", "fix the row", where) from error
+    tree = python(source, f"key {key!r}", where)
     tree.body = [node for node in tree.body if not _starts(node)]
     names = take_imports(tree, module) or _defined(solution, tree) or _undefined(tree)
     cases = _test_cases(tree)
@@ -55,15 +52,7 @@ def pytest_tests(source: str, module: str, solution: str, key: str, where: str) 
 def _defined(solution: str, tests: ast.Module) -> list[str]:
     """Return the functions and classes of the solution that the tests use."""
     used = {node.id for node in ast.walk(tests) if isinstance(node, ast.Name)}
-    try:
-        body = parse(solution).body
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    return [
-        node.name
-        for node in body
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in used
-    ]
+    return [name for name in definitions(solution) if name in used]
 
 
 def _undefined(tree: ast.Module) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from problems.columns import ProblemError
 from problems.schema import Problem
+from problems.syntax import parse
 from sandbox.reading import shown
 
 Row = Mapping[str, Any]
@@ -76,6 +78,14 @@ def texts(row: Row, key: str, where: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ProblemError(f"key {key!r} is {shown(value)}", "expected a list of texts", where)
     return [item.replace("\r\n", "\n") for item in value]
+
+
+def python(source: str, what: str, where: str, fix: str = "fix the row") -> ast.Module:
+    """Return the tree of a source. Raises ProblemError that begins with `what` if it is none."""
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ProblemError(f"{what} is no Python ({error})", fix, where) from error
 
 
 def number(row: Row, key: str, where: str) -> int:

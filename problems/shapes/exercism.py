@@ -15,9 +15,8 @@ from problems.columns import ProblemError
 from problems.reading.program_imports import take_imports
 from problems.reading.prose import statement
 from problems.reading.rows import Read
-from problems.reading.source import Record, Row, text
+from problems.reading.source import Record, Row, python, text
 from problems.shapes.shape import Shape
-from problems.syntax import parse
 
 CONFIG = Path(".meta") / "config.json"
 DOCUMENTS = ("introduction.md", "instructions.md", "instructions.append.md")
@@ -70,12 +69,8 @@ def track(path: Path) -> Iterator[Read]:
 def read(row: Row, where: str) -> Record:
     """Read a row of `track`."""
     module = text(row, "module", where)
-    try:
-        tree = parse(text(row, "unittests", where))
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(
-            f"its tests are no Python ({error})", "check it out again", where
-        ) from error
+    unittests = text(row, "unittests", where)
+    tree = python(unittests, "key 'unittests'", where, "check it out again")
     names = take_imports(tree, module)
     if not names:
         raise ProblemError(

@@ -10,10 +10,9 @@ import ast
 import re
 
 from problems.columns import ProblemError
-from problems.reading.source import Record, Row, text
+from problems.reading.source import Record, Row, python, text
 from problems.shapes.shape import Shape
 from problems.sources.humaneval import docstring
-from problems.syntax import parse
 
 _NAME = re.compile(r"(HumanEval|mbpp)_(\d+)_", re.IGNORECASE)
 
@@ -38,10 +37,7 @@ def read(row: Row, where: str) -> Record:
 
 def _check(written: str, where: str) -> tuple[str, str]:
     """Return the definition of `check`, and the function that it is called with."""
-    try:
-        tree = parse(written)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(f"key 'tests' is no Python ({error})", "fix the row", where) from error
+    tree = python(written, "key 'tests'", where)
     called = [
         node.args[0].id
         for node in ast.walk(tree)

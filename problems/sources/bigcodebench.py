@@ -17,10 +17,9 @@ import sys
 from dataclasses import replace
 
 from problems.columns import ProblemError
-from problems.reading.source import Row, Source, number, text
+from problems.reading.source import Row, Source, number, python, text
 from problems.schema import Problem
 from problems.sources.humaneval import docstring
-from problems.syntax import parse
 from sandbox.protocol import Limits
 
 RELEASE = "v0.1.0"
@@ -89,12 +88,7 @@ def _listed(libs: str, where: str) -> list[str]:
 
 def _imported(source: str, where: str) -> set[str]:
     """Return the packages that the source imports. Raises ProblemError if it is not Python."""
-    try:
-        nodes = list(ast.walk(parse(source)))
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(
-            f"solution or test is no Python ({error})", "fix the row", where
-        ) from error
+    nodes = list(ast.walk(python(source, "solution or test", where)))
     whole = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
     return {
         *map(_top, whole),

@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any
 
 from problems.columns import ProblemError
-from problems.reading.source import Row, Source, number, text
+from problems.reading.source import Row, Source, number, python, text
 from problems.schema import Problem
-from problems.syntax import parse
 from sandbox.protocol import Limits
 
 # 3 s of wall time per program, as in the published harness
@@ -57,14 +56,11 @@ def docstring(prompt: str, entry_point: str, where: str) -> str:
 
     Raises ProblemError if there is none.
     """
-    try:
-        functions = [
-            node
-            for node in parse(prompt).body
-            if isinstance(node, ast.FunctionDef) and node.name == entry_point
-        ]
-    except (SyntaxError, ValueError) as error:
-        raise ProblemError(f"key 'prompt' is no Python ({error})", "fix the row", where) from error
+    functions = [
+        node
+        for node in python(prompt, "key 'prompt'", where).body
+        if isinstance(node, ast.FunctionDef) and node.name == entry_point
+    ]
     for node in functions[-1].body if functions else []:
         if (
             isinstance(node, ast.Expr)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from problems.encoding import loads
-from problems.syntax import parse
+from problems.syntax import definitions
 
 MIN_INPUTS, MAX_INPUTS = 3, 40
 FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
@@ -81,10 +81,7 @@ def code_of(section: str) -> str:
 
 
 def _functions(source: str) -> list[str]:
-    try:
-        return [node.name for node in parse(source).body if isinstance(node, ast.FunctionDef)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    return [name for name, node in definitions(source).items() if isinstance(node, ast.FunctionDef)]
 
 
 def _inputs(section: str) -> tuple[dict[str, Any], ...] | str:

@@ -21,7 +21,7 @@ from typing import Any
 
 from problems.encoding import dumps
 from problems.schema import Problem
-from problems.syntax import parse
+from problems.syntax import tree_of
 
 Input = dict[str, Any]  # {"args", "kwargs"} or {"stdin"}
 Fact = tuple[object, ...]
@@ -102,12 +102,9 @@ def _edges(solutions: Sequence[str], more: Sequence[Any]) -> tuple[Any, ...]:
     """Return likely edge cases: simple values, and the solutions' constants and neighbours."""
     edges: dict[str, Any] = {repr(edge): edge for edge in (*EDGES, *more)}
     for solution in solutions:
-        try:
-            constants = [
-                node.value for node in ast.walk(parse(solution)) if isinstance(node, ast.Constant)
-            ]
-        except (SyntaxError, ValueError, RecursionError):
+        if (tree := tree_of(solution)) is None:
             continue
+        constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
         near = [
             sign * value + step
             for value in constants
@@ -124,9 +121,7 @@ def _edges(solutions: Sequence[str], more: Sequence[Any]) -> tuple[Any, ...]:
 
 def _calls(source: str) -> Iterator[Input]:
     """Yield the inputs of an `assert` test: literal arguments of the calls in `check`."""
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    if (tree := tree_of(source)) is None:
         return
     checks = [
         node

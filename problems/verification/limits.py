@@ -1,6 +1,6 @@
 """Propose limits from the measured cost of the references, in coarse steps with a margin.
 
-In: problems, a sandbox. Out: `measured.json` in a dataset's folder, outside its content hash. A
+In: reports on solutions. Out: `measured.json` in a dataset's folder, outside its content hash. A
 proposal alone changes nothing. A person accepts it (`ratchet data limits --apply` writes
 `limits.json` under RATCHET_HOME). The next version of the dataset is then written with these limits
 (`with_limits`) and names the choice among its inputs, so its hash changes.
@@ -20,11 +20,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from problems.schema import Problem, read_columns
 from problems.verification.chosen_limits import Choice
-from sandbox.protocol import LOAD, Limits, Report, Verdict
-from sandbox.sandbox import Sandbox
+from sandbox.protocol import LOAD, Limits, Report
 
 MEASURED = "measured.json"  # hash_folder leaves it out
-CEILING = Limits.of_work(60.0, memory_mb=2048)  # references are measured under these limits
 SECONDS = (2.0, 5.0, 10.0, 20.0, 60.0)
 MEGABYTES = (128, 256, 512, 1024, 2048)
 MARGIN, MEMORY_MARGIN = 5.0, 2.0
@@ -54,7 +52,7 @@ P = TypeVar("P", bound=Limited)
 
 @dataclass(frozen=True)
 class Measured:
-    """The cost of a problem's references.
+    """The cost of a problem's references, all of which pass, and the limits that follow from it.
 
     It is that of the slowest test and the largest peak, over all solutions and repeats.
     """
@@ -63,43 +61,7 @@ class Measured:
     wall_s: float
     cpu_s: float
     peak_mb: float
-    accepted: bool  # every solution passes, every time
-    flickers: bool
-    # wall_s, cpu_s, memory_mb; None if a reference failed: nothing can be learned from it
-    proposed: dict[str, float] | None
-
-
-def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> list[Measured]:
-    """Return one row per problem, in their order.
-
-    Raises RuntimeError naming the problem if the sandbox has no verdict.
-    """
-    jobs = [
-        replace(
-            problem.job(solution, f"{at}"),
-            limits=replace(CEILING, output_kb=problem.limits.output_kb),
-        )
-        for at, problem in enumerate(problems)
-        for solution in problem.solutions
-    ]
-    costs = [(0.0, 0.0, 0.0)] * len(problems)
-    accepted, flickers = [bool(problem.solutions) for problem in problems], [False] * len(problems)
-    for report in sandbox.run(jobs, repeat=repeat):
-        at = int(report.job_id)
-        if report.verdict is Verdict.INFRA:
-            raise RuntimeError(
-                f"problem {problems[at].problem_id}: the sandbox gave no verdict "
-                f"({report.detail}): measure again"
-            )
-        costs[at] = maximum_cost([costs[at], cost(report)])
-        accepted[at] &= report.verdict is Verdict.AC
-        flickers[at] |= report.flickers
-    return [
-        measurement(problem.problem_id, *cost_of_problem, accepted=ok, flickers=unsure)
-        for problem, cost_of_problem, ok, unsure in zip(
-            problems, costs, accepted, flickers, strict=True
-        )
-    ]
+    proposed: dict[str, float]  # wall_s, cpu_s, memory_mb
 
 
 def cost(report: Report) -> tuple[float, float, float]:
@@ -118,26 +80,9 @@ def maximum_cost(costs: Iterable[tuple[float, float, float]]) -> tuple[float, fl
     return max(wall), max(cpu), max(peak)
 
 
-def measurement(
-    problem_id: str,
-    wall_s: float,
-    cpu_s: float,
-    peak_mb: float,
-    *,
-    accepted: bool = True,
-    flickers: bool = False,
-) -> Measured:
+def measurement(problem_id: str, wall_s: float, cpu_s: float, peak_mb: float) -> Measured:
     """Return the measurement with the limits that follow from it."""
-    sure = accepted and not flickers
-    return Measured(
-        problem_id,
-        wall_s,
-        cpu_s,
-        peak_mb,
-        accepted,
-        flickers,
-        propose(wall_s, cpu_s, peak_mb) if sure else None,
-    )
+    return Measured(problem_id, wall_s, cpu_s, peak_mb, propose(wall_s, cpu_s, peak_mb))
 
 
 def propose(wall_s: float, cpu_s: float, peak_mb: float) -> dict[str, float]:
@@ -172,7 +117,7 @@ def changes(
     problems: Iterable[P], rows: Iterable[Measured]
 ) -> Iterator[tuple[P, dict[str, float]]]:
     """Yield each problem that would get other limits, and those."""
-    proposed = {row.problem_id: row.proposed for row in rows if row.proposed}
+    proposed = {row.problem_id: row.proposed for row in rows}
     for problem in problems:
         limits = proposed.get(problem.problem_id)
         if limits and not problem.gated and _limits(problem.limits, limits) != problem.limits:
@@ -252,7 +197,7 @@ def savings(problems: Iterable[Limited], rows: Sequence[Measured]) -> str:
     ]
     for name, limits in options.items():
         late = sum(
-            row.accepted and (row.cpu_s > limit.cpu_s or row.wall_s > limit.wall_s)
+            row.cpu_s > limit.cpu_s or row.wall_s > limit.wall_s
             for row, limit in zip(rows, limits, strict=True)
         )
         lines.append(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 
 from problems.schema import Problem
-from problems.syntax import parse
+from problems.syntax import tree_of
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Runs
 from sandbox.seeding import HASH_SEEDS, hash_seed
@@ -108,10 +108,9 @@ def _uses(text: str) -> tuple[set[str], set[str], set[str]]:
 
     A display of a set counts as the name `set`.
     """
-    try:
-        nodes = [*ast.walk(parse(text))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := tree_of(text)) is None:
         return set(), set(), set()
+    nodes = [*ast.walk(tree)]
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     if any(isinstance(node, (ast.Set, ast.SetComp)) for node in nodes):
         names.add("set")

@@ -188,7 +188,7 @@ LINES = st.lists(
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[*settings().suppress_health_check, HealthCheck.function_scoped_fixture],
 )

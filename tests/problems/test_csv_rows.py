@@ -56,7 +56,7 @@ def test_csv_rows_are_those_of_json_lines(tmp_path: Path, name: str) -> None:
     assert loaded.problems == as_json_lines(tmp_path / "rows.jsonl", rows)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(statement=st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip))
 def test_any_statement_survives_a_csv(
     statement: str, tmp_path_factory: pytest.TempPathFactory

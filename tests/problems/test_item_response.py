@@ -75,7 +75,7 @@ def test_checkpoints_with_different_problems_share_one_scale() -> None:
     assert scale["strong"].value - scale["weak"].value == pytest.approx(2.0, abs=0.6)
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(counts)
 def test_the_fit_matches_a_general_optimizer(table: Table) -> None:
     scale = fit(table)
@@ -123,7 +123,7 @@ def test_standard_errors_match_the_inverse_hessian() -> None:
     assert errors == pytest.approx(dict(zip(names, expected, strict=True)), abs=1e-3)
 
 
-@settings(max_examples=50)
+@settings(max_examples=15)
 @given(counts)
 def test_more_solved_completions_never_raise_the_difficulty(table: Table) -> None:
     scale = fit(table)

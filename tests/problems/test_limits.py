@@ -18,7 +18,6 @@ from problems.verification.limits import (
     MARGIN,
     MEGABYTES,
     SECONDS,
-    measure,
     measurement,
     proposals,
     propose,
@@ -26,35 +25,17 @@ from problems.verification.limits import (
     with_limits,
 )
 from sandbox.protocol import LOAD, Limits, Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.sandbox import Sandbox, run_all
 
-QUICK = Problem(
-    "t/quick",
-    "t",
-    "",
-    "call",
-    ({"args": [2], "expected": 4},),
-    "f",
-    solutions=("def f(n): return n * n",),
-)
-SLOW = Problem(
-    "t/slow",
-    "t",
-    "",
-    "call",
-    ({"args": [2], "expected": 4},),
-    "f",
-    solutions=("import time\ndef f(n):\n    time.sleep(0.6)\n    return 4",),
-)
-WRONG = Problem(
-    "t/wrong",
-    "t",
-    "",
-    "call",
-    ({"args": [2], "expected": 4},),
-    "f",
-    solutions=("def f(n): return 0",),
-)
+
+def toy(key: str, solution: str) -> Problem:
+    tests = ({"args": [2], "expected": 4},)
+    return Problem(f"t/{key}", "t", "", "call", tests, "f", solutions=(solution,))
+
+
+QUICK = toy("quick", "def f(n): return n * n")
+SLOW = toy("slow", "import time\ndef f(n):\n    time.sleep(0.1)\n    return 4")
+OTHER = toy("other", "def f(n): return n + n")
 
 
 @given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
@@ -83,21 +64,17 @@ def test_wall_limits_of_sources_allow_for_machine_load(
     assert [limits.wall_s / limits.cpu_s for limits in of_source] == [LOAD] * len(of_source)
 
 
-@pytest.mark.slow
-def test_measured_limits_apply_only_when_chosen(tmp_path: Path) -> None:
-    with Sandbox(SandboxConfig(workers=1)) as sandbox:
-        rows = measure([QUICK, SLOW, WRONG], sandbox, repeat=2)
-        assert [row.accepted for row in rows] == [True, True, False] and rows[2].proposed is None
-        assert rows[1].wall_s >= 0.6 and rows[1].proposed and rows[1].proposed["wall_s"] >= 5
-        (tmp_path / "problems").write_text("x")
-        before = hash_folder(tmp_path)
-        limits.write(rows, tmp_path)
-        assert hash_folder(tmp_path) == before and limits.read(tmp_path) == rows
-        write_choice(tmp_path, proposals([QUICK, SLOW, WRONG], rows))
-        changed = with_limits([QUICK, SLOW, WRONG], read_choice(tmp_path))
-        assert changed[1].content_hash != SLOW.content_hash and changed[2] == WRONG
-        assert run_all(sandbox, [changed[1].job(SLOW.solutions[0], "job")])[0].verdict is Verdict.AC
-    assert "as proposed" in savings([QUICK, SLOW, WRONG], rows)
+def test_measured_limits_apply_only_when_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
+    rows = [measurement(problem.problem_id, 0.6, 0.6, 1.0) for problem in (QUICK, SLOW)]
+    (tmp_path / "problems").write_text("x")
+    before = hash_folder(tmp_path)
+    limits.write(rows, tmp_path)
+    assert hash_folder(tmp_path) == before and limits.read(tmp_path) == rows
+    write_choice(tmp_path, proposals([QUICK, SLOW, OTHER], rows))
+    changed = with_limits([QUICK, SLOW, OTHER], read_choice(tmp_path))
+    assert changed[1].content_hash != SLOW.content_hash and changed[2] == OTHER
+    assert run_all(sandbox, [changed[1].job(SLOW.solutions[0], "job")])[0].verdict is Verdict.AC
+    assert "as proposed" in savings([QUICK, SLOW], rows)
 
 
 def test_a_changed_problem_keeps_its_own_limits(tmp_path: Path) -> None:
@@ -124,14 +101,3 @@ def test_a_broken_limits_file_is_refused_by_name(tmp_path: Path, text: str) -> N
     (tmp_path / "limits.json").write_text(text)
     with pytest.raises(ProblemError, match=r"limits\.json"):
         read_choice(tmp_path)
-
-
-def test_a_reference_without_a_verdict_raises_with_its_id() -> None:
-    class Down(Sandbox):
-        def run(self, jobs, repeat=1):  # type: ignore[no-untyped-def]
-            from sandbox.protocol import Report
-
-            return iter([Report(job.job_id, Verdict.INFRA, ()) for job in jobs])
-
-    with pytest.raises(RuntimeError, match="t/quick"):
-        measure([QUICK], Down())

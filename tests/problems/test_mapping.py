@@ -16,7 +16,7 @@ from problems.reading.place import Place
 from problems.registry import load
 from problems.schema import Problem
 from sandbox.protocol import Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.sandbox import Sandbox
 
 ROW: dict[str, Any] = {"prompt": "Double it.", "answer": "def f(x):\n    return 2 * x", "level": 3}
 CHECK = "def check(candidate):\n    assert candidate(2) == 4"
@@ -53,12 +53,11 @@ def placed(
     ],
 )
 def test_tests_in_common_forms_are_passed_by_the_reference(
-    tmp_path: Path, cases: Any, constants: dict[str, Any]
+    tmp_path: Path, sandbox: Sandbox, cases: Any, constants: dict[str, Any]
 ) -> None:
     problem = read(tmp_path, ROW | {"cases": cases}, **constants)
     assert problem.entry_point == "f" and problem.extra["level"] == 3
-    with Sandbox(SandboxConfig(workers=1)) as sandbox:
-        [report] = sandbox.run([problem.job(problem.solutions[0], "a")])
+    [report] = sandbox.run([problem.job(problem.solutions[0], "a")])
     assert report.verdict is Verdict.AC
 
 

@@ -63,7 +63,7 @@ PROGRAMS = st.lists(STATEMENTS, min_size=1, max_size=8).map(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(source=PROGRAMS, most=st.integers(0, 12))
 def test_mutants_are_distinct_valid_programs(source: str, most: int) -> None:
     mutated = mutants(source, most, "f")

@@ -55,7 +55,7 @@ def outputs_of(sandbox: Sandbox, *questions: OutputRequest) -> list[list[Output]
     return outputs(questions, sandbox)
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(values=st.lists(PLAIN, min_size=1, max_size=12))
 def test_returned_values_keep_their_types(sandbox: Sandbox, values: list[Any]) -> None:
     (results,) = outputs_of(

@@ -24,11 +24,11 @@ from problems.dataset.partitioned import Rules, clean
 from problems.parallel import parallel_map
 from problems.registry import load
 from problems.schema import Problem, read_parquet, write_parquet
-from problems.verification.verification import VerifiedProblems, verify
+from problems.verification.verification import Verification, VerifiedProblems, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.problems.test_curation import LONG, toy
 
-RULES = Rules(sandbox=SandboxConfig(workers=1))
+RULES = Rules(Verification(mutants=2, repeats=1), sandbox=SandboxConfig(workers=1))
 
 
 def mixed() -> list[Problem]:
@@ -75,7 +75,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, VerifiedProbl
     problems = sorted(mixed(), key=lambda problem: problem.problem_id)
     gated = [problem for problem in problems if problem.gated]
     with Sandbox(RULES.sandbox) as sandbox:
-        verified = verify(problems, sandbox, tmp_path_factory.mktemp("journal") / "journal.jsonl")
+        journal = tmp_path_factory.mktemp("journal") / "journal.jsonl"
+        verified = verify(problems, sandbox, journal, RULES.verification)
         write_curated(verified.problems, gated, RULES.curation, [verified.stage], folder, sandbox)
     return folder, verified
 

@@ -188,7 +188,7 @@ CALLS = st.lists(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(INPUTS)
 def test_programs_have_the_same_tests_in_every_form(pairs: list[tuple[str, str]]) -> None:
     inputs, outputs = map(list, zip(*pairs, strict=True))
@@ -199,7 +199,7 @@ def test_programs_have_the_same_tests_in_every_form(pairs: list[tuple[str, str]]
     assert all(other == first for other in others) and len(first) == len(pairs)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(CALLS)
 def test_calls_have_the_same_tests_in_every_form(pairs: list[tuple[list[Any], Any]]) -> None:
     inputs, outputs = map(list, zip(*pairs, strict=True))
@@ -219,7 +219,7 @@ def test_calls_have_the_same_tests_in_every_form(pairs: list[tuple[list[Any], An
         assert [(test["args"], test["expected"]) for test in tests] == pairs
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)))
 def test_any_value_gives_tests_or_a_named_error(value: Any) -> None:
     for written in (value, json.dumps(value), str(value)):

@@ -129,7 +129,7 @@ def test_a_problem_survives_a_round_trip_through_its_row(problem: Problem) -> No
     assert to_row(from_row(to_row(problem), "here")) == to_row(problem)
 
 
-@settings(max_examples=8)
+@settings(max_examples=3)
 @given(sets=st.lists(problems, max_size=5, unique_by=lambda p: p.problem_id), seed=st.integers())
 def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(
     sets: list[Problem], seed: int, tmp_path_factory: pytest.TempPathFactory

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from problems.cleaning.curation import curate
+from problems.cleaning.curation import Curation, own_fault
 from problems.cleaning.secrets import secret_in
 from tests.problems.test_curation import toy
 
@@ -52,7 +52,7 @@ def test_a_secret_is_found_in_every_column_and_not_repeated(text: str, what: str
         "tags": dataclasses.replace(toy("s"), tags=("easy", text)),
     }.items():
         assert secret_in(problem) == (what, column)
-        assert text not in str(curate([problem], []).removed)
+        assert text not in str(own_fault(problem, Curation()))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_lookalikes_of_secrets_are_accepted(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["a.", "//", "eyJ", "a:", "://", "+1 "])
 def test_a_long_repetitive_text_is_searched_in_time(unit: str) -> None:
-    assert secret_in(toy("s", unit * (300_000 // len(unit)) + " mail jane.doe@corp-mail.de")) == (
+    assert secret_in(toy("s", unit * (100_000 // len(unit)) + " mail jane.doe@corp-mail.de")) == (
         "an e-mail address",
         "statement",
     )

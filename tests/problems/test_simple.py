@@ -42,7 +42,9 @@ def embedded() -> tuple[Problem, ...]:
 @pytest.mark.slow
 def test_simple_problems_pass_verification(sandbox: Sandbox, tmp_path: Path) -> None:
     assert (
-        verify(shipped(), sandbox, tmp_path / "journal.jsonl", Verification(repeats=1)).removed
+        verify(
+            shipped(), sandbox, tmp_path / "journal.jsonl", Verification(repeats=1, mutants=4)
+        ).removed
         == []
     )
 

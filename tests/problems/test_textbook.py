@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from problems.cleaning.leaks import find_leaks
+from problems.cleaning.leaks import BEHAVIOUR, Leak, find_leaks
 from problems.cleaning.textbook import common, textbook
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
@@ -51,6 +51,12 @@ def solve_it(value, count):
     answer = '-'.join(box)
     return answer
 """
+OTHER = """
+def solve_it(s, r):
+    turn = 2 * (r - 1) or 1
+    places = [min(i % turn, turn - i % turn) for i in range(len(s))]
+    return '-'.join(''.join(c for c, at in zip(s, places) if at == k) for k in range(r))
+"""
 
 
 def task(key: str, source: str, checks: list[tuple[str, object]], name: str) -> Problem:
@@ -68,35 +74,33 @@ GATED = [
 ]
 
 
-def row(source: str, name: str) -> Problem:
+def row(key: str, source: str, name: str = "solve_it") -> Problem:
     statement = "Return the price of the cheapest flight between two cities."
-    return toy("row", statement, source, style="assert", tests=(), entry_point=name)
+    return toy(key, statement, source, style="assert", tests=(), entry_point=name)
 
 
 def test_a_function_of_every_course_is_common_and_another_is_not(sandbox: Sandbox) -> None:
     assert common(GATED, sandbox) == {GATED[0].problem_id: "is prime"}
 
 
+@pytest.fixture(scope="module")
+def findings(sandbox: Sandbox) -> dict[str, Leak]:
+    rows = [row("mine", MINE, "check"), row("edited", EDITED, "solve_it"), row("other", OTHER)]
+    return {leak.problem_id: leak for leak in find_leaks(rows, GATED, sandbox)}
+
+
 @pytest.mark.slow
-def test_a_program_that_does_what_every_course_teaches_is_a_suspect(sandbox: Sandbox) -> None:
-    (finding,) = find_leaks([row(MINE, "check")], GATED, sandbox)
-    assert (finding.verdict, finding.gated_id) == ("suspect", GATED[0].problem_id)
-
-
-def test_an_edited_copy_under_another_statement_is_a_leak(sandbox: Sandbox) -> None:
-    (finding,) = find_leaks([row(EDITED, "solve_it")], GATED, sandbox)
-    assert (finding.verdict, finding.gated_id) == ("leak", GATED[1].problem_id)
-    assert finding.kind == "same behaviour"
-
-
-def test_another_program_that_does_the_same_is_a_suspect(sandbox: Sandbox) -> None:
-    other = (
-        "def solve_it(s, r):\n    turn = 2 * (r - 1) or 1\n"
-        "    return '-'.join(''.join(c for i, c in enumerate(s) "
-        "if min(i % turn, turn - i % turn) == k) for k in range(r))\n"
-    )
-    (finding,) = find_leaks([row(other, "solve_it")], GATED, sandbox)
-    assert finding.verdict == "suspect"
+@pytest.mark.parametrize(
+    ("key", "verdict", "task"),
+    [("mine", "suspect", 0), ("edited", "leak", 1), ("other", "suspect", 1)],
+    ids=["what every course teaches", "an edited copy", "another program that does the same"],
+)
+def test_behaviour_alone_is_a_suspicion_and_an_edited_copy_a_leak(
+    findings: dict[str, Leak], key: str, verdict: str, task: int
+) -> None:
+    finding = findings[f"toy/{key}"]
+    assert (finding.verdict, finding.gated_id) == (verdict, GATED[task].problem_id)
+    assert verdict == "suspect" or finding.kind == BEHAVIOUR
 
 
 def test_each_function_of_the_textbook_is_a_program() -> None:

@@ -24,6 +24,7 @@ from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox
 
 QUICK = Limits(wall_s=20.0, cpu_s=0.5, memory_mb=128)  # a long wall limit for a loaded machine
+RULES = Verification(mutants=1, repeats=1)  # for tests that are not about strength
 HURRIED = Limits(wall_s=1.0, cpu_s=0.5, memory_mb=128)  # for programs that sleep
 
 
@@ -143,11 +144,11 @@ def test_journalled_problems_run_again_only_when_changed(sandbox: Sandbox, tmp_p
         [toy("1"), toy("2", "def f(x): return 0"), toy("3")],
         tmp_path / "journal.jsonl",
     )
-    first = verify(problems, sandbox, journal)
+    first = verify(problems, sandbox, journal, RULES)
     again = Counted(sandbox)
-    assert verify(problems, again, journal) == first and again.jobs == []
+    assert verify(problems, again, journal, RULES) == first and again.jobs == []
     changed = [problems[0], toy("2"), problems[2]]
-    assert [p.problem_id for p in verify(changed, again, journal).problems] == [
+    assert [p.problem_id for p in verify(changed, again, journal, RULES).problems] == [
         "toy/1",
         "toy/2",
         "toy/3",
@@ -157,10 +158,10 @@ def test_journalled_problems_run_again_only_when_changed(sandbox: Sandbox, tmp_p
 
 def test_a_truncated_journal_line_is_judged_again(sandbox: Sandbox, tmp_path: Path) -> None:
     problems, journal = [toy(str(key)) for key in range(4)], tmp_path / "journal.jsonl"
-    first = verify(problems, sandbox, journal)
+    first = verify(problems, sandbox, journal, RULES)
     journal.write_bytes(journal.read_bytes()[:-7])
     again = Counted(sandbox)
-    assert verify(problems, again, journal) == first and again.problems_run == 1
+    assert verify(problems, again, journal, RULES) == first and again.problems_run == 1
     assert (
         len({json.loads(line)["content_hash"] for line in journal.read_text().splitlines()})
         == len(journal.read_text().splitlines())
@@ -178,10 +179,10 @@ def test_a_sandbox_failure_raises_and_is_never_a_reason(sandbox: Sandbox, tmp_pa
     problems = [toy(str(key), f"def f(x): return x + 1  # {key}") for key in range(6)]
     spoilt = Counted(sandbox, lambda job: "# 3" in job.source)
     with pytest.raises(NoVerdict, match=r" 1 of 3 .*toy/3 \(worker lost\)"):
-        verify(problems, spoilt, tmp_path / "journal.jsonl", batch_size=3)
+        verify(problems, spoilt, tmp_path / "journal.jsonl", RULES, batch_size=3)
     rest = Counted(sandbox)
     assert (
-        len(verify(problems, rest, tmp_path / "journal.jsonl").problems) == 6
+        len(verify(problems, rest, tmp_path / "journal.jsonl", RULES).problems) == 6
         and rest.problems_run == 1
     )
 
@@ -192,6 +193,7 @@ def test_progress_counts_problems_after_each_batch(sandbox: Sandbox, tmp_path: P
         [toy(str(key)) for key in range(5)],
         sandbox,
         tmp_path / "j",
+        RULES,
         batch_size=2,
         on_progress=lambda done, total: progress.append((done, total)),
     )
@@ -205,11 +207,12 @@ def test_an_empty_set_verifies(sandbox: Sandbox, tmp_path: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from problems.verification.verification import verify
+from problems.verification.verification import Verification, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from problems.schema import read_parquet
 with Sandbox(SandboxConfig(workers=1)) as sandbox:
-    verify(read_parquet(Path(sys.argv[1])), sandbox, Path(sys.argv[2]), batch_size=4)
+    problems, rules = read_parquet(Path(sys.argv[1])), Verification(mutants=1, repeats=1)
+    verify(problems, sandbox, Path(sys.argv[2]), rules, batch_size=4)
 """
 
 
@@ -236,8 +239,8 @@ def test_a_killed_pass_resumes_with_one_batch_repeated(sandbox: Sandbox, tmp_pat
     killed.wait()
     known = journal.read_bytes().count(b"\n")
     rest = Counted(sandbox)
-    resumed = verify(forty(), rest, journal, batch_size=4)
-    undisturbed = verify(forty(), sandbox, tmp_path / "other.jsonl")
+    resumed = verify(forty(), rest, journal, RULES, batch_size=4)
+    undisturbed = verify(forty(), sandbox, tmp_path / "other.jsonl", RULES)
     assert 12 <= known < 40 and rest.problems_run == 40 - known
     assert (
         set_hash(resumed.problems) == set_hash(undisturbed.problems)
@@ -277,7 +280,7 @@ FLICKERING = "import os\ndef f(x): return x + 1 if os.urandom(1)[0] < 128 else x
 def test_a_flickering_verdict_removes_the_problem(sandbox: Sandbox, tmp_path: Path) -> None:
     sure, unsure = toy("sure"), toy("unsure", FLICKERING)
     one = dataclasses.replace(unsure, tests=unsure.tests[:1])
-    verified = verify([sure, one], sandbox, tmp_path / "journal", Verification(repeats=30))
+    verified = verify([sure, one], sandbox, tmp_path / "journal", Verification(repeats=16))
     assert [problem.problem_id for problem in verified.problems] == ["toy/sure"]
     assert (
         verified.removed[0].reason == "verdict flickers"
@@ -316,8 +319,9 @@ def test_a_wrong_solution_is_dropped_where_two_others_pass(
 ) -> None:
     right = ("def f(x): return x + 1", "def f(x): return sum((x, 1))")
     problem = toy("three", solutions=(WRONG, *right))
-    verified = verify([problem], sandbox, tmp_path / "journal")
-    assert verify([problem], sandbox, tmp_path / "journal") == verified  # from the journal
+    verified = verify([problem], sandbox, tmp_path / "journal", RULES)
+    again = verify([problem], sandbox, tmp_path / "journal", RULES)
+    assert again == verified  # from the journal
     [kept] = verified.problems
     assert kept.solutions == right and kept.extra["dropped_solutions"] == [1]
     assert verified.strength[0].references == 2 and verified.measured
@@ -333,5 +337,5 @@ def test_a_wrong_solution_is_dropped_where_two_others_pass(
 def test_one_program_outvotes_no_wrong_solution(
     solutions: tuple[str, ...], sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    verified = verify([toy("x", solutions=solutions)], sandbox, tmp_path / "journal")
+    verified = verify([toy("x", solutions=solutions)], sandbox, tmp_path / "journal", RULES)
     assert verified.removed[0].reason == "a solution fails its tests (WA)"
