@@ -64,6 +64,11 @@ class Stage:
         return {"funnel": {"in": self.came_in, "out": self.went_out, "removed": reasons}}
 
     @classmethod
+    def counted(cls, name: str, went_out: int, removed: Sequence[Removed]) -> Stage:
+        """Return the stage that kept so many problems and removed these."""
+        return cls(name, went_out + len(removed), went_out, tuple(removed))
+
+    @classmethod
     def of(
         cls, name: str, facts: Mapping[str, Any], removed: Sequence[Removed] | None = None
     ) -> Stage:

@@ -15,9 +15,9 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     """Print the savings of limits derived from the references. apply: use them in the next version
     of the datasets. Raises NotReady before a first run.
     """
-    from problems.schema import read_parquet
+    from problems.stored import stored_problems
     from problems.verification.chosen_limits import write_choice
-    from problems.verification.limits import changes, proposals, read, read_limits, savings
+    from problems.verification.limits import proposals, read, savings
 
     home = settings.home
     store = settings.store
@@ -27,15 +27,13 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     if raw is None or verified is None:
         raise NotReady(f"no references have been measured yet: {READS} measures them")
     rows = read(verified.path)
-    source = raw.path / "problems.parquet"
-    console.print(Markdown(savings(read_limits(verified.path / "problems.parquet"), rows)))
-    count = sum(1 for _ in changes(read_limits(source), rows))
+    console.print(Markdown(savings(stored_problems(verified.path), rows)))
+    choice = proposals(stored_problems(raw.path), rows)
     text = (
-        f"{len(rows)} problems have measured references; {count} of the trainable ones would "
+        f"{len(rows)} problems have measured references; {len(choice)} of the trainable ones would "
         "get other limits than those of their source"
     )
     if apply:
-        choice = proposals(read_parquet(source), rows)
         text += (
             f". Recorded in {write_choice(home.path, choice)}: {READS} uses them. "
             "Remove that file to undo this"

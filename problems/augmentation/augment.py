@@ -42,12 +42,7 @@ class Augmented:
 
     @property
     def stage(self) -> Stage:
-        return Stage(
-            "augmented",
-            len(self.problems) + len(self.refused),
-            len(self.problems),
-            tuple(self.refused),
-        )
+        return Stage.counted("augmented", len(self.problems), self.refused)
 
 
 def augment(

@@ -18,15 +18,25 @@ import numpy as np
 from problems.cleaning.meaning import opposed
 from problems.cleaning.minhash import CHUNK, alike
 from problems.cleaning.normalize import normalize
-from problems.cleaning.similarity import LEAD, MANY, Kin, Sketch, Traits, core, key, kin, sketch
+from problems.cleaning.similarity import (
+    LEAD,
+    MANY,
+    MIN_PROGRAM,
+    MIN_STATEMENT,
+    Kin,
+    Sketch,
+    Traits,
+    core,
+    key,
+    kin,
+    sketch,
+)
 from problems.parallel import parallel_map
 from problems.schema import Problem
 
 # As GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row; fewer for short texts, but at
 # least 8.
 MIN_RUN, RUN = (8, 13)
-# Share of signature rows that must agree: two standard errors below the limits of `judged`.
-MIN_STATEMENT, MIN_PROGRAM = (0.5, 0.7)
 # A run of words in more tasks than this is a common phrase and no reason to compare. A task may be
 # in three releases.
 COMMON = 8

@@ -40,12 +40,7 @@ class Curated:
 
     @property
     def stage(self) -> Stage:
-        return Stage(
-            "curated",
-            len(self.problems) + len(self.removed),
-            len(self.problems),
-            tuple(self.removed),
-        )
+        return Stage.counted("curated", len(self.problems), self.removed)
 
 
 def curate(

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 
 from problems.cleaning.minhash import Hashes, alike
 from problems.cleaning.similarity import (
+    MIN_PROGRAM,
+    MIN_STATEMENT,
     Kin,
     Sketched,
     Traits,
@@ -49,8 +51,6 @@ SAME_STATEMENT = "same statement"
 # Of two equal problems, one for evaluation is kept rather than one for training.
 SPLIT_ORDER = ("heldout", "validation", "train", "demonstrations")
 MAX_TRAITS = 2048  # problems whose compared properties are in memory at once
-# Share of signature rows that must agree: two standard errors below the limits of `near_duplicate`.
-MIN_STATEMENT, MIN_PROGRAM = (0.5, 0.7)
 
 
 @dataclass(frozen=True)
@@ -171,20 +171,12 @@ def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
     then the one with most tests; then with most solutions; then the first by id.
     """
     ordered = sorted(problems, key=rank)
-    return grouped(
-        marks(ordered),
+    marked = marks(ordered)
+    found = find(
+        marked,
         lambda places: sketch([ordered[place] for place in places], processes, exact=False),
         lambda places: {place: ordered[place] for place in places},
     )
-
-
-def grouped(
-    marked: Marks,
-    sketched: Callable[[Places], Sketched],
-    read: Callable[[Collection[int]], ByPlace[Problem]],
-) -> Duplicates:
-    """Find duplicates as `duplicates` does, with the same arguments as `find`."""
-    found = find(marked, sketched, read)
     return Duplicates(tuple(found.groups(marked)), found.capped, found.uncompared)
 
 

@@ -50,6 +50,9 @@ FILLERS = frozenset(
 MIN_CORE = 8  # words of a statement without its examples that tell it from others
 TELLING = 16  # characters: a short test like `[[2]] -> True` agrees with half of all problems
 MANY = 20_000
+# Share of signature rows that must agree: two standard errors below the limits of `near_duplicate`
+# (duplicates.py) and `judge_overlaps` (contamination.py).
+MIN_STATEMENT, MIN_PROGRAM = (0.5, 0.7)
 MAX_TEST = 300_000  # a longer test source (in characters) is not parsed
 
 

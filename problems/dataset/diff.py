@@ -12,15 +12,10 @@ from dataclasses import dataclass
 
 from artifacts.store import Artifact, Store
 from problems.columns import ProblemError
+from problems.dataset.history import REMOVING, SOURCES
 from problems.schema import Problem, read_parquet, to_row
 
-NAMES = (
-    "clean_problems",
-    "verified_problems",
-    "augmented_problems",
-    "synthetic_problems",
-    "raw_problems",
-)
+NAMES = (*REMOVING[::-1], *SOURCES)
 MIN_PREFIX = 4
 
 

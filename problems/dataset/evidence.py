@@ -125,29 +125,20 @@ def by_problem(overlaps: Sequence[Overlap], removed: Set[str]) -> list[dict[str,
 
 def contamination_table(overlaps: Sequence[Overlap], most: int = 50) -> str:
     """Return a Markdown table of at most `most` overlaps, leaks first."""
-    rows = sorted(
-        overlaps,
-        key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
-    )
+    rows = _leaks_first(overlaps)
     lines = ["| problem | gated | how | | here | there |", "|---|---|---|---|---|---|"]
     for o in rows[:most]:
         lines.append(
             f"| {o.problem_id} | {o.gated_id} | {o.kind} {o.detail} | "
             f"{'removed' if o.leak else 'suspect'} | {_cell(o.mine)} | {_cell(o.theirs)} |"
         )
-    return (
-        "\n".join(
-            [
-                *lines,
-                *(
-                    [f"\n{len(rows) - most} more are in {CONTAMINATION}."]
-                    if len(rows) > most
-                    else []
-                ),
-            ]
-        )
-        + "\n"
-    )
+    if len(rows) > most:
+        lines.append(f"\n{len(rows) - most} more are in {CONTAMINATION}.")
+    return "\n".join(lines) + "\n"
+
+
+def _leaks_first(overlaps: Sequence[Overlap]) -> list[Overlap]:
+    return sorted(overlaps, key=lambda o: (not o.leak, o.problem_id, o.gated_id, o.kind))
 
 
 def contamination_page(overlaps: Sequence[Overlap]) -> str:
@@ -161,10 +152,7 @@ def contamination_page(overlaps: Sequence[Overlap]) -> str:
             "make a gated task suspect.</p>"
         ),
     ]
-    ordered = sorted(
-        overlaps,
-        key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
-    )
+    ordered = _leaks_first(overlaps)
     for o in ordered[:MAX_PAIRS]:
         mine, theirs = _marked(o.mine, o.theirs)
         parts.append(

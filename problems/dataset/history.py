@@ -49,7 +49,7 @@ def find(artifacts: Mapping[str, Artifact], problem_id: str) -> Problem:
 
     Raises ProblemError with similar ids.
     """
-    for name in ("clean_problems", "verified_problems", *SOURCES):
+    for name in (*REMOVING[::-1], *SOURCES):
         if artifact := artifacts.get(name):
             file = artifact.path / "problems.parquet"
             if rows := pq.read_table(file, filters=[("problem_id", "=", problem_id)]).to_pylist():

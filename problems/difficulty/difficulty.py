@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import sqrt
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +11,7 @@ import pyarrow.parquet as pq
 
 from problems.columns import ProblemError
 from problems.schema import write_table
-
-Z = 1.959964  # 95 %
+from problems.wilson import wilson
 
 
 @dataclass(frozen=True)
@@ -81,16 +79,6 @@ def rank(
             )
         )
     return ranks
-
-
-def wilson(passed: int, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share, inside [0, 1] (Wilson 1927). Requires n >= 1."""
-    share, spread = passed / n, Z * Z / n
-    middle, half = (
-        (share + spread / 2) / (1 + spread),
-        sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread),
-    )
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def write_ranks(ranks: Sequence[Rank], path: Path) -> None:

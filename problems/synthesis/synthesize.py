@@ -54,12 +54,7 @@ class Synthesized:
 
     @property
     def stage(self) -> Stage:
-        return Stage(
-            "synthetic",
-            len(self.problems) + len(self.refused),
-            len(self.problems),
-            tuple(self.refused),
-        )
+        return Stage.counted("synthetic", len(self.problems), self.refused)
 
 
 def seeds(problems: Sequence[Problem]) -> list[Problem]:

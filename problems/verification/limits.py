@@ -16,9 +16,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any
 
-from problems.schema import Problem, read_columns
+from problems.schema import Problem
 from problems.verification.chosen_limits import Choice
 from sandbox.protocol import LOAD, Limits, Report
 
@@ -26,28 +26,6 @@ MEASURED = "measured.json"  # hash_folder leaves it out
 SECONDS = (2.0, 5.0, 10.0, 20.0, 60.0)
 MEGABYTES = (128, 256, 512, 1024, 2048)
 MARGIN, MEMORY_MARGIN = 5.0, 2.0
-
-
-class Limited(Protocol):
-    """A problem, or its columns that this file needs."""
-
-    @property
-    def problem_id(self) -> str: ...
-    @property
-    def gated(self) -> bool: ...
-    @property
-    def limits(self) -> Limits: ...
-
-
-class LimitsRow(NamedTuple):
-    """These columns of a dataset's row: reading all of 5,000 problems takes a second more."""
-
-    problem_id: str
-    gated: bool
-    limits: Limits
-
-
-P = TypeVar("P", bound=Limited)
 
 
 @dataclass(frozen=True)
@@ -109,31 +87,19 @@ def proposals(problems: Iterable[Problem], rows: Iterable[Measured]) -> Choice:
     """
     return {
         problem.content_hash: {"problem_id": problem.problem_id, **limits}
-        for problem, limits in changes(problems, rows)
+        for problem, limits in _changes(problems, rows)
     }
 
 
-def changes(
-    problems: Iterable[P], rows: Iterable[Measured]
-) -> Iterator[tuple[P, dict[str, float]]]:
+def _changes(
+    problems: Iterable[Problem], rows: Iterable[Measured]
+) -> Iterator[tuple[Problem, dict[str, float]]]:
     """Yield each problem that would get other limits, and those."""
     proposed = {row.problem_id: row.proposed for row in rows}
     for problem in problems:
         limits = proposed.get(problem.problem_id)
         if limits and not problem.gated and _limits(problem.limits, limits) != problem.limits:
             yield problem, limits
-
-
-def read_limits(path: Path) -> list[LimitsRow]:
-    """Return the limits of each problem of a parquet file of problems."""
-    return [
-        LimitsRow(
-            row["problem_id"],
-            bool(row.get("gated")),
-            Limits(**{k: v for k, v in (row["limits"] or {}).items() if v is not None}),
-        )
-        for row in read_columns(path, ["problem_id", "gated", "limits"])
-    ]
 
 
 def with_limits(problems: Iterable[Problem], choice: Choice) -> list[Problem]:
@@ -172,7 +138,7 @@ def read(folder: Path) -> list[Measured]:
     return [Measured(**row) for row in rows]
 
 
-def savings(problems: Iterable[Limited], rows: Sequence[Measured]) -> str:
+def savings(problems: Iterable[Problem], rows: Sequence[Measured]) -> str:
     """Return a Markdown table that compares limits.
 
     It shows how long non-terminating programs, one per problem, would occupy a slot under each set

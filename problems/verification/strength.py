@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from math import sqrt
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +14,9 @@ import pyarrow.parquet as pq
 
 from problems.schema import write_table
 from problems.verification.mutants import SAMPLE
+from problems.wilson import wilson
 
 FILE = "strength.parquet"
-Z95 = 1.959964  # of the normal distribution
 SCHEMA = pa.schema(
     [
         ("problem_id", pa.string()),
@@ -59,14 +58,8 @@ class Strength:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share (Wilson 1927); from 0 to 1 without mutants."""
-        if not self.mutants:
-            return 0.0, 1.0
-        square = Z95**2 / self.mutants
-        share = self.killed / self.mutants
-        middle = (share + square / 2) / (1 + square)
-        half = sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
-        return max(0.0, middle - half), min(1.0, middle + half)
+        """The 95 % interval of the share; from 0 to 1 without mutants."""
+        return wilson(self.killed, self.mutants)
 
     @property
     def doubtful(self) -> tuple[str, ...]:

@@ -48,12 +48,7 @@ class VerifiedProblems:
 
     @property
     def stage(self) -> Stage:
-        return Stage(
-            "verified",
-            len(self.problems) + len(self.removed),
-            len(self.problems),
-            tuple(self.removed),
-        )
+        return Stage.counted("verified", len(self.problems), self.removed)
 
 
 def verify(

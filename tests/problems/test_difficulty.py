@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
-from problems.difficulty.difficulty import counts, rank, read_ranks, wilson, write_ranks
+from problems.difficulty.difficulty import counts, rank, read_ranks, write_ranks
+from problems.wilson import wilson
 
 outcomes = st.dictionaries(st.text(min_size=1), st.lists(st.booleans(), min_size=1))
 
