@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from problems.augmentation.augment import Augmentation, Kind, augment
 from problems.cleaning.curation import curate
 from problems.schema import Problem
-from problems.verification.verification import verify
+from problems.verification.verification import Verification, verify
 from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox, run_all
 
+RULES = Verification(mutants=4, repeats=1)
 ALL = Augmentation(kinds=get_args(Kind))
 QUICK = Limits(wall_s=20.0, cpu_s=1.0, memory_mb=128)
 LISTS: list[Any] = [[], [1], [7, 3, 9, 3], [5, 4, 3, 2, 1], [2, 2, 8], [6, 11, -4]]
@@ -93,19 +94,19 @@ SETS = st.lists(toys(), min_size=3, max_size=6, unique_by=lambda problem: proble
 
 
 @pytest.mark.slow
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(problems=SETS, seed=st.integers(0, 99))
 def test_every_augmented_problem_passes_verification(
     sandbox: Sandbox, problems: list[Problem], seed: int
 ) -> None:
     augmented = augment(problems, ALL, seed, sandbox)
     with TemporaryDirectory() as folder:
-        removed = verify(augmented.problems, sandbox, Path(folder) / "journal.jsonl").removed
+        removed = verify(augmented.problems, sandbox, Path(folder) / "journal.jsonl", RULES).removed
     assert {row.reason for row in removed} <= {"tests too weak"}
     assert augmented.stage.came_in == len(problems) * len(get_args(Kind))
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(problems=SETS)
 def test_solutions_of_the_parent_fail_changed_and_inverted_problems(
     sandbox: Sandbox, problems: list[Problem]
@@ -123,7 +124,7 @@ def test_solutions_of_the_parent_fail_changed_and_inverted_problems(
 
 
 @given(problems=SETS, data=st.data())
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_augmentation_does_not_depend_on_the_order_of_problems(
     sandbox: Sandbox, problems: list[Problem], data: st.DataObject
 ) -> None:

@@ -133,14 +133,15 @@ def test_a_duplicate_id_is_rejected_with_both_places(
     assert "'mine/1'" in rejected.reason and f"{first}: row 1" in rejected.reason
 
 
-@pytest.mark.slow  # test_sources tests lines
-@pytest.mark.parametrize("name", ["mine.parquet", "mine.json"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mine.parquet", "mine.json", "mine.jsonl"])
 def test_a_statement_of_100_megabytes_is_rejected(tmp_path: Path, name: str) -> None:
     rows, file = [ROW | {"statement": "x" * 100_000_000}, ROW | {"id": "b"}], tmp_path / name
     if name.endswith("parquet"):
         parquet(file, rows)
     else:
-        file.write_text(json.dumps(rows), encoding="utf-8")
+        lines = "\n".join(map(json.dumps, rows))
+        file.write_text(lines if name.endswith("l") else json.dumps(rows), encoding="utf-8")
     loaded = load("mine", file)
     assert ids(loaded) == ["b"] and "95 MiB" in loaded.rejected[0].reason
 

@@ -20,6 +20,7 @@ outcomes = st.dictionaries(st.text(min_size=1), st.lists(st.booleans(), min_size
 
 def test_wilson_agrees_with_a_published_value() -> None:
     assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)  # Newcombe 1998, method 3
+    assert wilson(0, 0) == (0.0, 1.0)
 
 
 @given(outcomes)

@@ -250,7 +250,6 @@ def test_an_unknown_column_is_kept(tmp_path: Path) -> None:
             {"limits": {"wall_s": -1.0, "cpu_s": 1.0, "memory_mb": 1, "output_kb": 1}},
             "row 1: .*limits",
         ),
-        ({"split": "test"}, "row 1: .*split"),
     ],
 )
 def test_a_wrong_cell_is_refused_by_file_row_and_column(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from problems.verification.strength import Strength
 from problems.verification.verification import Verification, verify
 from sandbox.sandbox import Sandbox
 from tests.problems.test_verification import toy
@@ -107,10 +106,3 @@ def test_an_endless_mutant_is_stopped_by_its_cpu_limit(sandbox: Sandbox, tmp_pat
     assert (
         row.mutants + row.equivalent == 3 and row.killed >= 1 and time.monotonic() - start < 60
     ), "mutants are stopped by their CPU time"
-
-
-def test_the_interval_of_a_share_is_wilsons() -> None:
-    row = Strength("toy/x", "toy", True, True, 1, 10, 8)
-    assert row.interval == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    none = dataclasses.replace(row, mutants=0, killed=0)
-    assert none.share is None and none.interval == (0.0, 1.0)

@@ -127,7 +127,7 @@ BAD = {
 @pytest.mark.slow
 def test_each_bad_problem_is_removed_with_its_reason(sandbox: Sandbox, tmp_path: Path) -> None:
     problems = [toy("first"), *(problem for problem, _ in BAD.values()), toy("last")]
-    verified = verify(problems, sandbox, tmp_path / "journal.jsonl")
+    verified = verify(problems, sandbox, tmp_path / "journal.jsonl", RULES)
     assert [problem.problem_id for problem in verified.problems] == ["toy/first", "toy/last"]
     assert {row.problem_id: row.reason for row in verified.removed} == {
         problem.problem_id: reason for problem, reason in BAD.values()
