@@ -17,7 +17,7 @@ from problems.registry import load
 from problems.schema import Problem
 from problems.sources.livecodebench import only_text
 from sandbox.protocol import Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.sandbox import Sandbox
 
 APPS: dict[str, Any] = {
     "problem_id": 0,
@@ -120,18 +120,13 @@ def test_apps_has_programs_and_methods_with_python_3_solutions(
     assert method.checker
 
 
-def test_references_of_every_source_pass_in_the_sandbox(tmp_path: Path) -> None:
+def test_references_of_every_source_pass_in_the_sandbox(tmp_path: Path, sandbox: Sandbox) -> None:
     problems = [
         *read(tmp_path, "apps", "train.jsonl", APPS, METHOD),
         *read(tmp_path, "codecontests", "train.jsonl", CONTEST),
     ]
-    with Sandbox(SandboxConfig(workers=1)) as sandbox:
-        reports = list(
-            sandbox.run(
-                [problem.job(problem.solutions[0], problem.problem_id) for problem in problems]
-            )
-        )
-    assert [report.verdict for report in reports] == [Verdict.AC] * 3
+    jobs = [problem.job(problem.solutions[0], problem.problem_id) for problem in problems]
+    assert [report.verdict for report in sandbox.run(jobs)] == [Verdict.AC] * 3
 
 
 def test_a_test_split_is_gated_and_an_unknown_split_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from problems.registry import load
-from problems.verification.verification import VerifiedProblems, verify
+from problems.verification.verification import Verification, VerifiedProblems, verify
 from sandbox.sandbox import Sandbox
 
 COUNT = "def f(xs):\n    return {x: xs.count(x) for x in xs}\n"
@@ -27,7 +27,7 @@ def verified(tmp_path: Path, sandbox: Sandbox, solution: str, tests: list[Any]) 
     }
     (tmp_path / "mine.jsonl").write_text(json.dumps(row), encoding="utf-8")
     problems = load("mine", tmp_path / "mine.jsonl").problems
-    return verify(problems, sandbox, tmp_path / "journal.jsonl")
+    return verify(problems, sandbox, tmp_path / "journal.jsonl", Verification(mutants=1, repeats=1))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from problems.reading.place import Place
 from problems.registry import load
 from problems.schema import Problem
 from problems.verification.verification import Verification, verify
-from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.sandbox import Sandbox
 
 STATEMENT = "Write a function that returns its argument times two, also for negative numbers."
 RIGHT = ("def f(x):\n    return x * 2", "def f(x):\n    return x + x")
@@ -72,13 +72,12 @@ def test_tests_that_are_code_are_refused(tmp_path: Path) -> None:
     ids=["agreeing", "without samples", "one sample", "wrong test"],
 )
 def test_the_tests_of_a_request_count_only_if_samples_agree_under_them(
-    tmp_path: Path, expected: int, samples: Sequence[str], reason: str | None
+    tmp_path: Path, sandbox: Sandbox, expected: int, samples: Sequence[str], reason: str | None
 ) -> None:
     cases = [*CASES[:1], {"args": [1], "kwargs": {}, "expected": expected}, *CASES[2:]]
     problems = read(tmp_path, [row(tests=cases)], *samples)
-    with Sandbox(SandboxConfig(workers=1)) as sandbox:
-        config = Verification(mutants=4, repeats=1)
-        verified = verify(problems, sandbox, tmp_path / "journal.jsonl", config)
+    config = Verification(mutants=4, repeats=1)
+    verified = verify(problems, sandbox, tmp_path / "journal.jsonl", config)
     assert [one.reason for one in verified.removed] == ([reason] if reason else [])
     assert [one.extra["verified_by"] for one in verified.problems] == ([] if reason else ["solver"])
 

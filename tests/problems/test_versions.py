@@ -20,25 +20,12 @@ from problems.dataset.history import find, history
 from problems.difficulty.difficulty import rank, write_ranks
 from problems.difficulty.item_response import fit, write_scale
 from problems.schema import Problem, write_parquet
+from tests.problems.test_curation import toy
 
 LONG = (
     "Write a function that gives the number x times two and then one more, for every whole "
     "number x there is."
 )
-
-
-def toy(key: str, statement: str | None = None) -> Problem:
-    program = f"def f(x):\n    return x + {sum(key.encode())}\n"
-    return Problem(
-        f"toy/{key}",
-        "toy",
-        statement or f"Now add {key}.",
-        "call",
-        ({"args": [1], "expected": key},),
-        "f",
-        solutions=(program,),
-        licence="MIT",
-    )
 
 
 def published(
