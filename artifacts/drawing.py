@@ -12,6 +12,7 @@ from html import escape
 from statistics import fmean
 from typing import NamedTuple
 
+from artifacts import charts
 from artifacts.passport import Passport
 
 WIDE, HIGH, GAP_X, GAP_Y, EDGE = 214, 46, 24, 34, 20
@@ -54,13 +55,9 @@ def draw(boxes: Sequence[Box], background: str = "") -> str:
         for box in boxes
         for role, source in box.sources
     ]
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="lineage" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img" aria-label="provenance">'
-    )
-    return "\n".join(
-        [head, background, *curves, *(_box(box, *places[box.id]) for box in boxes), "</svg>"]
-    )
+    parts = [background, *curves, *(_box(box, *places[box.id]) for box in boxes)]
+    attributes = 'class="lineage" role="img" aria-label="provenance"'
+    return charts.svg(parts, height, width, attributes)
 
 
 def svg(passport: Passport) -> str:

@@ -12,11 +12,11 @@ from typing import Any
 
 import dagster as dg
 
+from artifacts.charts import image
 from artifacts.hashing import hash_data
 from artifacts.store import Artifact
 from assets.fetched_dataset import fetched_dataset
 from assets.markdown import markdown
-from assets.pictures import chart
 from assets.stages import STAGES, asset_of
 from assets.tables import PROBLEM_COLUMNS, by_split, dataset_figures, removing_stage
 from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
@@ -109,14 +109,14 @@ def _earlier_stages(raw: Artifact, verified: Artifact, *derived: Artifact) -> li
 def _metadata(artifact: Artifact, stages: Sequence[Stage]) -> dict[str, Any]:
     facts, problems = artifact.manifest.facts, stored_problems(artifact.path)
     return {
-        **dataset_figures(artifact, stages, chart("funnel", funnel_chart(stages))),
+        **dataset_figures(artifact, stages, image("funnel", funnel_chart(stages))),
         "parts": dg.MetadataValue.md(by_split(artifact.path)),
         "licences": dg.MetadataValue.md(
             markdown(("source", "licence", "problems", "allowed"), facts["licences"])
         ),
         **_contamination(artifact.path / CONTAMINATION),
         "difficulty": dg.MetadataValue.md(
-            chart("static difficulty", (artifact.path / DIFFICULTY).read_text(encoding="utf-8"))
+            image("static difficulty", (artifact.path / DIFFICULTY).read_text(encoding="utf-8"))
         ),
         "balance": dg.MetadataValue.md(
             balance_table(shares(problems, read_weights(artifact.path / WEIGHTS)))

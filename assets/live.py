@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.pictures import chart
+from artifacts.charts import image
 from evaluation.reports.panels import panels
 from verl_jobs.job import VALIDATION
 from verl_jobs.metrics.figures import KEYS, last_figures, seconds_left, seconds_trained, series
@@ -56,7 +56,7 @@ def live(
         name: float(f"{value:.4g}") if isinstance(value, float) else value
         for name, value in metadata.items()
     }
-    return metadata | {"curves": dg.MetadataValue.md(chart("training so far", panels(curves)))}
+    return metadata | {"curves": dg.MetadataValue.md(image("training so far", panels(curves)))}
 
 
 def _title(name: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from artifacts.charts import image
 from evaluation.promotion.rate import Rate
-from evaluation.reports.plots import Bar, Point, common_scale, data_uri, reward_curve, score_bars
+from evaluation.reports.plots import Bar, Point, common_scale, reward_curve, score_bars
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import wilson
 from problems.dataset.charts import histogram
@@ -33,7 +33,7 @@ def training_picture(history: Sequence[dict[str, Any]], tasks: int) -> str:
     ]
     points = [Point(step, share, *wilson(round(share * tasks), tasks)) for step, share in scored]
     return (
-        _image("reward and validation", reward_curve(rewards, {"validation": points}))
+        image("reward and validation", reward_curve(rewards, {"validation": points}))
         if rewards
         else "no step is done yet"
     )
@@ -41,7 +41,7 @@ def training_picture(history: Sequence[dict[str, Any]], tasks: int) -> str:
 
 def scores_picture(cards: Sequence[tuple[str, Scorecard]]) -> str:
     rates = [(who, card.benchmark, Rate.of(card)) for who, card in cards]
-    return _image(
+    return image(
         "scores",
         score_bars(
             [
@@ -57,7 +57,7 @@ def difficulty_picture(ranks: Sequence[Rank]) -> str:
     rates: dict[str, list[float]] = {}
     for rank in ranks:
         rates.setdefault(rank.problem_id.partition("/")[0], []).append(rank.pass_rate)
-    return chart(
+    return image(
         "pass rates",
         histogram(rates, "pass rate of the model that training starts from", buckets=10),
     )
@@ -68,15 +68,10 @@ def scale_picture(scale: Scale, names: Mapping[str, str]) -> str:
     abilities = [
         (names.get(row.name, row.name[:12]), row.value, row.error) for row in scale.abilities
     ]
-    return _image(
+    return image(
         "problems and checkpoints on one scale",
         common_scale([row.value for row in scale.difficulties], abilities),
     )
-
-
-def chart(title: str, svg: str) -> str:
-    """Return a chart of problems/dataset/charts.py as Markdown."""
-    return f"![{title}](data:image/svg+xml;base64,{b64encode(svg.encode()).decode()})"
 
 
 def loss_table(losses: Sequence[float]) -> str:
@@ -86,7 +81,3 @@ def loss_table(losses: Sequence[float]) -> str:
         f"{sum(losses[i : i + tenth]) / len(losses[i : i + tenth]):.2f}"
         for i in range(0, len(losses), tenth)
     )
-
-
-def _image(title: str, png: bytes) -> str:
-    return f"![{title}]({data_uri(png)})"

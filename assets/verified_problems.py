@@ -8,8 +8,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from artifacts.charts import image
 from assets.markdown import markdown
-from assets.pictures import chart
 from assets.stages import STAGES, asset_of
 from assets.tables import PROBLEM_COLUMNS, dataset_figures, removing_stage
 from problems.dataset.charts import funnel_chart
@@ -71,7 +71,7 @@ def verified_problems(
         rows, problems = strength.read(artifact.path), stored_problems(artifact.path)
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} kept")
     metadata = {
-        **dataset_figures(artifact, [funnel_stage], chart("funnel", funnel_chart([funnel_stage]))),
+        **dataset_figures(artifact, [funnel_stage], image("funnel", funnel_chart([funnel_stage]))),
         "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),
         "weakest": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(rows))),
         "doubtful": dg.MetadataValue.md(markdown(strength.DOUBTFUL, strength.doubtful(rows))),

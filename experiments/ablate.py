@@ -252,7 +252,7 @@ def report(
     identity = {"changes": sorted(by_change), "seeds": seeds, "training": training}
     name = f"ablation-{hash_data(identity)[:8]}"
     study.reports.mkdir(parents=True, exist_ok=True)
-    (study.reports / f"{name}.png").write_bytes(
+    (study.reports / f"{name}.svg").write_text(
         contributions(
             [(change, each.difference, each.interval) for change, each in by_change.items()]
         )
@@ -261,7 +261,7 @@ def report(
     bullets = "\n".join(f"- {line}" for line in lines)
     text = (
         f"# Ablation of {study.id}\n\n{markdown(COLUMNS, rows(by_change))}\n\n{bullets}\n\n"
-        f"![contributions]({name}.png)\n"
+        f"![contributions]({name}.svg)\n"
     )
     facts: dict[str, Any] = {
         change: each._asdict() | {"shown": each.significant} for change, each in by_change.items()

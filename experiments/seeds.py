@@ -63,13 +63,13 @@ def report(outcomes: Sequence[Outcome], failed: dict[int, str], study: Study) ->
         "validation": [each.curve for each in outcomes],
         "reward": [each.rewards for each in outcomes],
     }
-    (folder / "seeds.png").write_bytes(
+    (folder / "seeds.svg").write_text(
         bands([Band(name, runs) for name, runs in curves.items() if any(runs)])
     )
     lines = [*(f"seed {seed} failed: {why}" for seed, why in failed.items()), summary(outcomes)]
     text = (
         f"# {study.id}\n\n{markdown(COLUMNS, rows(outcomes))}\n\n{chr(10).join(lines)}\n\n"
-        "![validation and reward by step](seeds.png)\n"
+        "![validation and reward by step](seeds.svg)\n"
     )
     return write_report(
         folder,

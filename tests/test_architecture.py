@@ -31,7 +31,6 @@ HEAVY = {
     "wandb",
     "tensordict",
     "pandas",
-    "matplotlib",
     "sklearn",
 }
 OPTIONAL = {"vllm"}  # installed separately on machines with a GPU

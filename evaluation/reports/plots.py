@@ -1,23 +1,32 @@
-"""Plots for reports and for Dagster's pages: small PNGs without a background, readable on light and
-dark pages.
+"""Charts of reports and of Dagster's pages: rewards, scores, contributions, a common scale.
 
-In: plain numbers. Out: PNG bytes; `data_uri` embeds them in HTML and Markdown.
+In: plain numbers. Out: SVG.
 """
 
 from __future__ import annotations
 
-import base64
-import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from artifacts.charts import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Axes,
+    legend,
+    padded,
+    row_axes,
+    row_labels,
+    svg,
+    text,
+)
+from evaluation.statistics.hypothesis_tests import t_interval
 
-# Contrast at least 3.5:1 on white and on near-black.
-BEFORE, AFTER, NEUTRAL, GRID = "#737c8c", "#d9620f", "#3a7bd5", "#737c8c"
 FILL = 0.5  # opacity of a bar, so that its interval is visible in the full colour
+ROW = 28  # pixels of a row of bars
+AXIS = 46  # pixels below an axis, for its numbers and label
 
 
 class Point(NamedTuple):
@@ -54,182 +63,172 @@ class Band(NamedTuple):
     runs: Sequence[Sequence[tuple[int, float]]]
 
 
-def data_uri(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
-
-
 def reward_curve(
     rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequence[Point]]
-) -> bytes:
+) -> str:
     """Plot the mean reward of each training step in the lower panel; above it, on the same steps,
     pass@1 of benchmarks with intervals.
     """
-    from matplotlib.ticker import MaxNLocator
-
-    figure, (top, below) = _figure(7.2, 3.8, rows=2, heights=(3, 2))
-    for (name, points), colour in zip(scores.items(), (AFTER, NEUTRAL, BEFORE), strict=False):
-        steps, shares = [p.step for p in points], [100 * p.share for p in points]
-        top.fill_between(
-            steps,
-            [100 * p.low for p in points],
-            [100 * p.high for p in points],
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
-        )
-        top.plot(steps, shares, color=colour, marker="o", markersize=4.5, label=name)
-    top.set_ylabel("pass@1, %")
-    if scores:
-        top.legend(loc="lower right", frameon=False, labelcolor=GRID)
-    steps = [step for step, _ in rewards]
-    below.plot(steps, [reward for _, reward in rewards], color=GRID, linewidth=1, alpha=0.7)
-    below.plot(steps, _smooth([reward for _, reward in rewards]), color=NEUTRAL, linewidth=2)
-    below.set_ylabel("mean reward")
-    below.set_xlabel("training step")
-    below.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return _png(figure)
+    points = [point for each in scores.values() for point in each]
+    steps = padded([step for step, _ in rewards] + [point.step for point in points], 0.02)
+    reached = [100 * share for point in points for share in (point.low, point.high)]
+    shares = padded(reached) if points else (0, 100)
+    top = Axes(steps, shares, 26, 190)
+    below = Axes(steps, padded(reward for _, reward in rewards), 236, 130)
+    parts = [top.vertical_grid(numbers=False, whole=True), top.horizontal_grid("pass@1, %")]
+    colours = dict(zip(scores, (ORANGE, BLUE, GREY), strict=False))
+    for name, colour in colours.items():
+        parts.append(_with_interval(top, scores[name], colour))
+    parts.append(legend(list(colours.items()), top.left, 14))
+    smooth = _smooth([reward for _, reward in rewards])
+    parts += [
+        below.vertical_grid("training step", whole=True),
+        below.horizontal_grid("mean reward"),
+        below.curve(rewards, GREY, 1, 0.7),
+        below.curve(zip([step for step, _ in rewards], smooth, strict=True), BLUE),
+    ]
+    return svg(parts, below.top + below.height + AXIS)
 
 
-def bands(figures: Sequence[Band]) -> bytes:
+def _with_interval(axes: Axes, points: Sequence[Point], colour: str) -> str:
+    lows, highs = [(p.step, 100 * p.low) for p in points], [(p.step, 100 * p.high) for p in points]
+    curve = [(p.step, 100 * p.share) for p in points]
+    dots = "".join(axes.dot(x, y, colour) for x, y in curve)
+    return axes.band(lows, highs, colour) + axes.curve(curve, colour) + dots
+
+
+def bands(figures: Sequence[Band]) -> str:
     """Plot a panel for each figure: each run as a thin line, their mean, and its 95 % interval
     (Student's t) if two runs or more have the step.
     """
-    from matplotlib.ticker import MaxNLocator
-
-    from evaluation.statistics.hypothesis_tests import t_interval
-
-    plot, panels = _figure(7.2, 2.3 * len(figures), rows=len(figures), heights=[1] * len(figures))
-    for axes, figure in zip(panels, figures, strict=True):
-        at: dict[int, list[float]] = {}
-        for run in figure.runs:
-            axes.plot(
-                [step for step, _ in run],
-                [value for _, value in run],
-                color=GRID,
-                linewidth=0.8,
-                alpha=0.5,
-            )
-            for step, value in run:
-                at.setdefault(step, []).append(value)
-        steps = sorted(at)
-        axes.plot(
-            steps, [sum(at[step]) / len(at[step]) for step in steps], color=NEUTRAL, linewidth=2
-        )
-        several = [step for step in steps if len(at[step]) > 1]
-        reach = [t_interval(at[step]) for step in several]
-        axes.fill_between(
-            several,
-            [each.low for each in reach],
-            [each.high for each in reach],
-            color=NEUTRAL,
-            alpha=0.2,
-            linewidth=0,
-        )
-        axes.set_ylabel(figure.label)
-    panels[-1].set_xlabel("training step")
-    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    return _png(plot)
+    steps = padded((step for each in figures for run in each.runs for step, _ in run), 0.02)
+    height, parts = 170, []
+    for number, figure in enumerate(figures):
+        last = number == len(figures) - 1
+        parts.append(_panel(figure, steps, 10 + number * (height + 20), height, last))
+    return svg(parts, len(figures) * (height + 20) + AXIS)
 
 
-def score_bars(bars: Sequence[Bar]) -> bytes:
-    """Plot a horizontal bar for each score, in their order, with its interval and value."""
-    figure, (axes,) = _figure(7.2, 0.7 + 0.42 * len(bars))
-    at = range(len(bars))
-    colours = [AFTER if b.strong else BEFORE for b in bars]
-    shares = [100 * b.share for b in bars]
-    axes.barh(at, shares, color=colours, height=0.62, alpha=FILL)
-    axes.hlines(
-        list(at),
-        [100 * b.low for b in bars],
-        [100 * b.high for b in bars],
-        colors=colours,
-        linewidth=2,
+def _panel(figure: Band, steps: tuple[float, float], top: int, height: int, last: bool) -> str:
+    at: dict[int, list[float]] = {}
+    for run in figure.runs:
+        for step, value in run:
+            at.setdefault(step, []).append(value)
+    several = {step: t_interval(values) for step, values in at.items() if len(values) > 1}
+    lows = [(step, several[step].low) for step in sorted(several)]
+    highs = [(step, several[step].high) for step in sorted(several)]
+    shown = [value for values in at.values() for value in values]
+    axes = Axes(steps, padded(shown + [y for _, y in (*lows, *highs)]), top, height)
+    return "".join(
+        [
+            axes.vertical_grid("training step" if last else "", whole=True, numbers=last),
+            axes.horizontal_grid(figure.label),
+            axes.band(lows, highs, BLUE),
+            *(axes.curve(run, GREY, 0.8, 0.5) for run in figure.runs),
+            axes.curve([(step, sum(at[step]) / len(at[step])) for step in sorted(at)], BLUE),
+        ]
     )
+
+
+def score_bars(bars: Sequence[Bar]) -> str:
+    """Plot a horizontal bar for each score, in their order, with its interval and value."""
+    widest = min(106.0, max(100 * bar.high for bar in bars) * 1.15 + 2)
+    labels = [bar.label for bar in bars]
+    axes = row_axes(labels, (0, widest), 6, ROW)
+    parts = [axes.vertical_grid("pass@1, %"), row_labels(axes, labels)]
     for y, bar in enumerate(bars):
-        axes.text(100 * bar.high + 1, y, f"{100 * bar.share:.1f}", va="center", color=GRID)
-    axes.set_yticks(list(at), [b.label for b in bars])
-    axes.invert_yaxis()
-    axes.set_xlim(0, min(106.0, max(100 * b.high for b in bars) * 1.15 + 2))
-    axes.set_xlabel("pass@1, %")
-    return _png(figure)
+        colour = ORANGE if bar.strong else GREY
+        x, middle = axes.at(100 * bar.high, y)
+        parts += [
+            axes.bar((0, y - 0.31), (100 * bar.share, y + 0.31), colour, FILL),
+            axes.curve([(100 * bar.low, y), (100 * bar.high, y)], colour),
+            text(x + 7, middle + 4, f"{100 * bar.share:.1f}"),
+        ]
+    return svg(parts, axes.top + axes.height + AXIS)
 
 
-def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "after")) -> bytes:
+def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "after")) -> str:
     """Plot two bars for each group, with intervals."""
-    figure, (axes,) = _figure(7.2, 2.8)
-    for shift, colour, label, values in (
-        (-0.19, BEFORE, labels[0], [p.before for p in pairs]),
-        (0.19, AFTER, labels[1], [p.after for p in pairs]),
-    ):
-        at = [i + shift for i in range(len(pairs))]
-        shares = [100 * value[0] for value in values]
-        axes.bar(at, shares, width=0.36, color=colour, alpha=FILL, label=label)
-        axes.vlines(
-            at,
-            [100 * v[1] for v in values],
-            [100 * v[2] for v in values],
-            colors=colour,
-            linewidth=2,
-        )
-    axes.set_xticks(range(len(pairs)), [p.label for p in pairs])
-    axes.set_ylabel("pass@1, %")
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, labelcolor=GRID)
-    return _png(figure)
+    highest = 106 * max(high for pair in pairs for _, _, high in (pair.before, pair.after))
+    axes = Axes((-0.5, len(pairs) - 0.5), (0, highest or 1), 26, 210)
+    parts = [
+        axes.horizontal_grid("pass@1, %"),
+        legend([(labels[0], GREY), (labels[1], ORANGE)], axes.left, 14),
+    ]
+    for number, pair in enumerate(pairs):
+        for shift, colour, (share, low, high) in (
+            (-0.19, GREY, pair.before),
+            (0.19, ORANGE, pair.after),
+        ):
+            x = number + shift
+            parts.append(axes.bar((x - 0.18, 0), (x + 0.18, 100 * share), colour, FILL))
+            parts.append(axes.curve([(x, 100 * low), (x, 100 * high)], colour))
+        x, floor = axes.at(number, 0)
+        parts.append(text(x, floor + 18, pair.label, "middle"))
+    return svg(parts, axes.top + axes.height + 28)
 
 
-def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]]) -> bytes:
+def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]]) -> str:
     """Plot a line for each change: (label, difference, interval), all shares; improvements are on
     the right. Without an interval a hollow point.
     """
-    figure, (axes,) = _figure(7.2, 0.9 + 0.42 * len(rows))
-    axes.axvline(0, color=GRID, linewidth=1.2)
+    labels = [label for label, _, _ in rows]
+    values = [100 * value for _, difference, ends in rows for value in (difference, *(ends or ()))]
+    axes = row_axes(labels, padded([0, *values], 0.08), 6, ROW)
+    parts = [
+        axes.vertical_grid("contribution: points of pass@1 that are lost by the change"),
+        row_labels(axes, labels),
+        axes.curve([(0, -0.5), (0, len(rows) - 0.5)], GREY, 1.2),
+    ]
     for y, (_, difference, interval) in enumerate(rows):
         if interval:
-            axes.hlines(y, 100 * interval[0], 100 * interval[1], colors=AFTER, linewidth=2)
-        axes.plot(
-            100 * difference,
-            y,
-            "o",
-            markersize=6.5,
-            color=AFTER,
-            markerfacecolor=AFTER if interval else "none",
-        )
-    axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.margins(x=0.08)
-    axes.set_xlabel("contribution: points of pass@1 that are lost by the change")
-    return _png(figure)
+            parts.append(axes.curve([(100 * end, y) for end in interval], ORANGE))
+        parts.append(axes.dot(100 * difference, y, ORANGE, hollow=not interval))
+    return svg(parts, axes.top + axes.height + AXIS)
 
 
 def common_scale(
     difficulties: Sequence[float], abilities: Sequence[tuple[str, float, float]]
-) -> bytes:
+) -> str:
     """Plot problems and models on one scale: above, the distribution of problems; below, each
     model's ability with its 95 % interval.
 
     abilities: (name, ability, standard error), in logits. A model solves a problem straight above
     it half of the time.
     """
-    figure, (top, below) = _figure(
-        7.2, 2.2 + 0.34 * len(abilities), rows=2, heights=(4, 1 + len(abilities))
-    )
-    top.hist(difficulties, bins=min(30, max(5, len(difficulties) // 4)), color=NEUTRAL, rwidth=0.9)
-    top.set_ylabel("problems")
-    at = list(range(len(abilities)))
-    below.errorbar(
-        [value for _, value, _ in abilities],
-        at,
-        xerr=[1.96 * error for _, _, error in abilities],
-        fmt="o",
-        markersize=5.5,
-        color=AFTER,
-        elinewidth=2,
-    )
-    below.set_yticks(at, [name for name, _, _ in abilities])
-    below.set_ylim(-0.7, len(abilities) - 0.3)
-    below.set_xlabel("difficulty and ability, logits (mean difficulty 0)")
-    return _png(figure)
+    models = abilities[::-1]  # the last is on top
+    labels = [name for name, _, _ in models]
+    ends = [value + 1.96 * side * error for _, value, error in models for side in (-1, 1)]
+    below = row_axes(labels, padded([*difficulties, *ends], 0.03), 170, ROW)
+    columns = _columns(difficulties, min(30, max(5, len(difficulties) // 4)))
+    most = max((count for _, _, count in columns), default=1)
+    top = Axes(below.xs, (0, 1.05 * most), 10, 145, left=max(64, below.left))
+    below = replace(below, left=top.left)
+    parts = [
+        top.vertical_grid(numbers=False),
+        top.horizontal_grid("problems"),
+        *(
+            top.bar((low, 0), (low + 0.9 * (high - low), count), BLUE)
+            for low, high, count in columns
+        ),
+        below.vertical_grid("difficulty and ability, logits (mean difficulty 0)"),
+        row_labels(below, labels),
+    ]
+    for y, (_, value, error) in enumerate(models):
+        parts.append(below.curve([(value - 1.96 * error, y), (value + 1.96 * error, y)], ORANGE))
+        parts.append(below.dot(value, y, ORANGE))
+    return svg(parts, below.top + below.height + AXIS)
+
+
+def _columns(values: Sequence[float], count: int) -> list[tuple[float, float, int]]:
+    """Return the columns of a histogram, each as (low, high, how many)."""
+    low, high = min(values), max(values)
+    size = (high - low) / count or 1.0
+    counts = Counter(min(count - 1, int((value - low) / size)) for value in values)
+    return [
+        (low + number * size, low + (number + 1) * size, how_many)
+        for number, how_many in sorted(counts.items())
+    ]
 
 
 def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
@@ -238,32 +237,3 @@ def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
         sum(values[max(0, i - window + 1) : i + 1]) / len(values[max(0, i - window + 1) : i + 1])
         for i in range(len(values))
     ]
-
-
-def _figure(
-    width: float, height: float, rows: int = 1, heights: Sequence[float] = (1,)
-) -> tuple[Figure, list[Axes]]:
-    """Make a figure without pyplot: no global state, no display, safe in threads."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = list(
-        figure.subplots(
-            rows, 1, sharex=rows > 1, squeeze=False, gridspec_kw={"height_ratios": heights}
-        )[:, 0]
-    )
-    for one in axes:
-        one.set_facecolor("none")
-        one.grid(axis="both", color=GRID, alpha=0.18, linewidth=0.8)
-        one.set_axisbelow(True)
-        one.tick_params(colors=GRID, labelsize=9, length=0)
-        one.xaxis.label.set_color(GRID)
-        one.yaxis.label.set_color(GRID)
-        one.spines[:].set_visible(False)
-    return figure, axes
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=160, transparent=True, metadata={"Software": None})
-    return buffer.getvalue()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
+from artifacts.charts import data_uri
 from artifacts.drawing import Box, draw
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.promotion.gate import Rate, p_text, points, signed
@@ -150,8 +151,8 @@ def changed_lines(before: str, after: str) -> tuple[list[tuple[str, bool]], list
     return list(zip(old, marks_old, strict=True)), list(zip(new, marks_new, strict=True))
 
 
-def curve_picture(curve: Curve) -> bytes:
-    """Plot the reward curve with its scores as PNG, for the report and for Dagster's page."""
+def curve_picture(curve: Curve) -> str:
+    """Plot the reward curve with its scores, for the report and for Dagster's page."""
     scores: dict[str, list[plots.Point]] = {}
     for score in sorted(curve.scores, key=lambda s: s.step):
         scores.setdefault(score.benchmark, []).append(
@@ -161,7 +162,7 @@ def curve_picture(curve: Curve) -> bytes:
 
 
 def _pictures(facts: ReportFacts) -> dict[str, str]:
-    pictures: dict[str, bytes] = {}
+    pictures: dict[str, str] = {}
     if facts.curve and facts.curve.rewards:
         pictures["curve"] = curve_picture(facts.curve)
     if facts.groups:
@@ -174,7 +175,7 @@ def _pictures(facts: ReportFacts) -> dict[str, str]:
             for g in facts.groups
         ]
         pictures["groups"] = plots.before_after(pairs, (facts.before_name, "challenger"))
-    return {name: plots.data_uri(png) for name, png in pictures.items()}
+    return {name: data_uri(picture) for name, picture in pictures.items()}
 
 
 def _first(samples: Iterable[Sample]) -> dict[str, Sample]:

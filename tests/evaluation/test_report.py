@@ -31,7 +31,7 @@ def promoted() -> ReportFacts:
 
 def test_the_page_fetches_nothing_and_is_small(promoted: ReportFacts, tmp_path: Path) -> None:
     page = write_report(promoted, tmp_path / "report of a run").read_text(encoding="utf-8")
-    assert set(re.findall(r'(?:src|href)="([^"]{0,22})', page)) == {"data:image/png;base64,"}
+    assert set(re.findall(r'(?:src|href)="([^"]{0,26})', page)) == {"data:image/svg+xml;base64,"}
     assert not re.search(r"@import|url\(|<script|https?://", page)
     assert len(page) < 400_000 and all(
         len(uri) < 80_000 for uri in re.findall(r"base64,([^\"]*)", page)

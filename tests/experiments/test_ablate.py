@@ -150,8 +150,8 @@ def test_the_report_holds_table_plot_and_figures(tmp_path: Path) -> None:
         and "reward.format=0, seed 1 failed: ended FAILED" in text
     )
     assert facts["changes"]["curriculum=window"]["seeds"] == 3 and page.with_suffix(
-        ".png"
-    ).read_bytes().startswith(b"\x89PNG")
+        ".svg"
+    ).read_text().startswith("<svg")
     assert rows(contributions)[0][-1] == "the baseline's setting helps"
 
 

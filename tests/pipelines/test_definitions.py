@@ -57,7 +57,6 @@ HEAVY = (
     "mlflow",
     "wandb",
     "pandas",
-    "matplotlib",
     "scipy",
 )
 
