@@ -36,7 +36,8 @@ def test_a_value_is_between_the_edges_of_its_panel() -> None:
 
 
 def test_one_value_and_no_value_have_a_range() -> None:
-    assert padded([2.0]) == (1.5, 2.5) and padded([]) == (-0.5, 0.5)
+    assert padded([2.0]) == (1.5, 2.5)
+    assert padded([]) == (-0.5, 0.5)
     assert padded([0.0, float("nan"), 1.0], 0.1) == pytest.approx((-0.1, 1.1))
 
 
