@@ -28,9 +28,8 @@ def test_steps_are_whole() -> None:
 
 def test_a_value_is_between_the_edges_of_its_panel() -> None:
     axes = Axes((0, 10), (-1, 1), top=20, height=100, left=50, right=250)
-    assert (
-        axes.at(0, 1) == (50, 20) and axes.at(10, -1) == (250, 120) and axes.at(5, 0) == (150, 70)
-    )
+    corners = [axes.at(0, 1), axes.at(10, -1), axes.at(5, 0)]
+    assert corners == [(50, 20), (250, 120), (150, 70)]
     rows = row_axes(["a", "b"], (0, 1), 0, 30)
     assert (rows.at(0, 0)[1], rows.at(0, 1)[1]) == (15, 45)
 
