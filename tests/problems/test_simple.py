@@ -65,7 +65,8 @@ def test_no_cleaning_rule_removes_a_simple_problem() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "source", ["humaneval", "humanevalplus", "mbpp", "mbppplus", "leetcode", "bigcodebench"]
+    "source",
+    ["humaneval", "mbpp", "leetcode", "bigcodebench"],  # HumanEval+ and MBPP+ have their statements
 )
 def test_no_simple_problem_resembles_a_benchmark_task(
     source: str, data: Callable[[str], Path]
