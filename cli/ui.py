@@ -1,4 +1,4 @@
-"""Start Dagster's web interface and daemon, with sensors and schedules on."""
+"""Start Dagster's web interface and daemon, with sensors and schedules."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
         console.print(f"Port {busy} is in use; using {port}.")
     environment = os.environ | settings.environment() | {RUN: str(home.path / "ui")}
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    retrain = "on" if settings.profile.automation.retrain else "off"
     console.print(
-        f"Dagster for {home.path}: http://127.0.0.1:{port}   (sensors and schedules are on; Ctrl-C "
-        "stops them)",
+        f"Dagster for {home.path}: http://127.0.0.1:{port}   (schedules are on, sensors that train "
+        f"are {retrain}; Ctrl-C stops Dagster)",
         soft_wrap=True,
     )
     workspace = str(Path(environment["DAGSTER_HOME"]) / "workspace.yaml")
@@ -72,7 +73,7 @@ def command(
     ] = 3000,
     profile: ProfileOption = None,
 ) -> None:
-    """Start Dagster's web interface and daemon, with sensors and schedules on."""
+    """Start Dagster's web interface and daemon, with sensors and schedules."""
 
     ui(port, Settings.read(profile), Console())
 

@@ -22,7 +22,7 @@ from resources.run_record import readable
 CAUSE = "degraded"
 
 
-@sensor(job=full_pipeline)
+@sensor(job=full_pipeline, trains=True)
 def degraded_champion(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:

@@ -29,7 +29,7 @@ KEY = "ratchet/key"  # tag of the retrainings of one cause
 MAX_STARTS = 100  # that are read of Dagster's runs, newest first
 
 
-@sensor(job=full_pipeline)
+@sensor(job=full_pipeline, trains=True)
 def changed_problems(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
@@ -73,7 +73,7 @@ def changed_problems(
     return retraining(run_context, why, key, len(earlier))
 
 
-@sensor(jobs=[full_pipeline, evaluate_checkpoint])
+@sensor(jobs=[full_pipeline, evaluate_checkpoint], trains=True)
 def champion_regression(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:

@@ -145,6 +145,10 @@ class Automation(Section):
     """Hours after which the champion is scored again on a new held-out draw."""
     regression_alpha: float = Field(0.01, gt=0, lt=0.5)
     """A drop is a regression if chance explains it with no more than this probability."""
+    retrain: bool = False
+    """Whether the sensors that start trainings are on from the start: after changed problems, a
+    regression or a degradation. Otherwise they are switched on in Dagster's UI.
+    """
     cooldown_hours: NonNegativeFloat = 6.0
     """Minimum time between two retrainings that sensors start."""
     retrainings_a_day: NonNegativeInt = 2

@@ -104,7 +104,7 @@ def test_a_job_exists_with_a_description(name: str) -> None:
     assert defs.resolve_job_def(name).description
 
 
-def test_sensors_and_schedules_are_on_by_default() -> None:
+def test_sensors_that_train_are_off_by_default_and_the_others_on() -> None:
     repository = defs.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "new_checkpoint",
@@ -118,9 +118,11 @@ def test_sensors_and_schedules_are_on_by_default() -> None:
         "ended_release",
         "degraded_champion",
     }
-    assert all(
-        sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs
-    )
+    assert {
+        sensor.name
+        for sensor in repository.sensor_defs
+        if sensor.default_status is dg.DefaultSensorStatus.STOPPED
+    } == {"changed_problems", "champion_regression", "degraded_champion"}
     assert {s.name for s in repository.schedule_defs} == {
         "nightly_retraining",
         "daily_validation",
