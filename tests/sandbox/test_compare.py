@@ -211,7 +211,7 @@ def test_unordered_comparison_ignores_the_order_of_numbers(
 
 
 def test_a_much_longer_answer_is_not_parsed() -> None:
-    assert not same_text(encode([[]] * 400_000).encode(), encode([[]]).encode(), None, "set")
+    assert not same_text(b"[" + b"[]," * 400_000 + b"[]]", b"[[]]", None, "set")
     assert same_text(encode([1] * 5_000).encode(), encode([1]).encode(), None, "set")
 
 
