@@ -227,6 +227,35 @@ def test_no_process_outlives_its_program(level: Sandbox) -> None:
     assert descendants(os.getpid()) <= before
 
 
+def test_process_ids_reveal_nothing_about_earlier_programs(level: Sandbox) -> None:
+    if level.config.isolation == "bare":
+        pytest.skip("programs share the machine's process ids")
+    source = (
+        "import os\nfor _ in range(20):\n    if not (pid := os.fork()): os._exit(0)\n"
+        "    os.waitpid(pid, 0)\nprint(os.getpid(), pid)"
+    )
+    assert len(printed(level, source)) == 1
+
+
+@pytest.mark.slow
+def test_the_zygote_reveals_nothing_about_earlier_programs(sandbox: Sandbox) -> None:
+    source = (
+        "import sys, time\nframe, told = sys._getframe(), []\nwhile frame:\n"
+        "    held = frame.f_locals.get('self')\n"
+        "    if held: told.append({k: v for k, v in vars(held).items() if isinstance(v, float) "
+        "or k == 'running'})\n    frame = frame.f_back\n"
+        "while time.process_time() < 0.05: pass\nprint(told)"
+    )
+    assert len(printed(sandbox, source)) == 1
+
+
+def printed(sandbox: Sandbox, source: str) -> set[str]:
+    """Return the distinct outputs of a program over four runs."""
+    reports = run_all(sandbox, [Job("", source, "stdio", (StdioTest("", "?"),), limits=QUICK)] * 4)
+    assert all("printed" in report.tests[0].detail for report in reports), reports
+    return {report.tests[0].detail for report in reports}
+
+
 def test_an_unavailable_isolation_level_raises_and_is_never_lowered() -> None:
     opening = (
         "from sandbox.sandbox import Sandbox, SandboxConfig\n"
