@@ -21,7 +21,7 @@ from sandbox.sandbox import Sandbox
     [
         pytest.param(Reward(), id="embedded", marks=pytest.mark.soak),
         pytest.param(CompositeReward(), id="quality", marks=pytest.mark.soak),
-        pytest.param(Reward(RewardConfig(sparse=False)), id="dense", marks=pytest.mark.slow),
+        pytest.param(Reward(RewardConfig(sparse=False)), id="dense", marks=pytest.mark.soak),
     ],
 )
 def test_shipped_rewards_pass_the_battery(sandbox: Sandbox, reward: Reward) -> None:
@@ -31,7 +31,7 @@ def test_shipped_rewards_pass_the_battery(sandbox: Sandbox, reward: Reward) -> N
     assert len([row for row in result.rows if row.name.startswith("hack: ")]) == len(hacks) >= 15
 
 
-@pytest.mark.parametrize("task", [pytest.param("math", marks=pytest.mark.slow), "qa"])
+@pytest.mark.parametrize("task", [pytest.param("math", marks=pytest.mark.soak), "qa"])
 def test_a_dense_reward_passes_the_battery_on_questions(sandbox: Sandbox, task: str) -> None:
     """Twice the same reward has the same hash."""
     results = [run_battery(Reward(RewardConfig(sparse=False)), sandbox, task) for _ in range(2)]

@@ -32,7 +32,6 @@ SLOW = (
     "phrase_behind_phrase",
     "phrase_often",
     "visible_tests_as_asserts",
-    "two_at_once",
     "exact_lines",
     "what_it_says",
     "steep_partial_credit",
