@@ -16,13 +16,11 @@ from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "reward",
-    [
-        pytest.param(Reward(), id="embedded", marks=pytest.mark.soak),
-        pytest.param(CompositeReward(), id="quality", marks=pytest.mark.soak),
-        pytest.param(Reward(RewardConfig(sparse=False)), id="dense", marks=pytest.mark.soak),
-    ],
+    [Reward(), CompositeReward(), Reward(RewardConfig(sparse=False))],
+    ids=["embedded", "quality", "dense"],
 )
 def test_shipped_rewards_pass_the_battery(sandbox: Sandbox, reward: Reward) -> None:
     result = run_battery(reward, sandbox)
