@@ -277,13 +277,17 @@ from serving.gateway.observations import Observations
 from serving.release.controller import Controller
 home = Path(sys.argv[1])
 ledger, observations = Ledger(home / "promotions.db"), Observations(home / "observations.db")
+print("runs", flush=True)
 Controller(Releases(home / "promotions.db"), ledger, observations).run(Event(), every_s=0.05)
 """
 
 
 @contextmanager
 def controller(path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, "-c", CONTROLLER, str(path)])
+    command = [sys.executable, "-c", CONTROLLER, str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout
+    assert process.stdout.readline() == b"runs\n"
     try:
         yield process
     finally:
@@ -315,7 +319,7 @@ def test_killed_controllers_lose_no_step_and_repeat_none(tmp_path: Path, site: S
         site.open(settings=SETTINGS.model_copy(update={"bake_s": 0.3, "shares": (0.1, 0.3, 0.5)}))
         while site.last().open:
             with controller(tmp_path):
-                end = time.time() + rng.uniform(0.1, 2.5)
+                end = time.time() + rng.uniform(0.1, 1.2)
                 while time.time() < end and site.last().open:
                     site.router.refresh()
                     site.send(20)
