@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
-from verl_jobs.planner.memory import logits_width, update_bytes
+from verl_jobs.planner.memory import generation_bytes, logits_width, update_bytes
 from verl_jobs.planner.planner import RESERVE, plan
 from verl_jobs.planner.shapes import GIB, GPUS, KINDS, SHAPES, SIZES, DoesNotFit, Shape, shape_of
 
@@ -39,6 +39,22 @@ def model(shape: Shape) -> Any:
         attn_implementation="sdpa",
     )
     return Qwen2ForCausalLM(config).float()
+
+
+def test_the_cache_of_the_engine_has_the_stated_bytes() -> None:
+    import torch
+
+    from decoding.cache import growing_cache
+
+    rows, prompt, completion = 3, 40, 65  # the last token makes every layer grow
+    policy, cache = model(TINY), growing_cache(TINY.layers)
+    with torch.no_grad():
+        for columns in (prompt, *[1] * completion):
+            ids = torch.zeros((rows, columns), dtype=torch.long)
+            policy(input_ids=ids, past_key_values=cache, use_cache=True)
+    layers = [sum(t.nbytes for t in layer.pair) for layer in cache.layers]
+    stated = generation_bytes(TINY, rows, prompt, completion)["KV cache"]
+    assert stated == sum(layers) + layers[0]  # the copy of one layer while it grows
 
 
 def tracked(shape: Shape, tokens: int, checkpointing: bool) -> int:

@@ -17,6 +17,7 @@ CPU_TOKENS, CPU_ROWS = (
     16_384,
     512,
 )
+RESERVED_COLUMNS = 64  # of the engine's cache (decoding/cache.py, which imports torch)
 STATE, CRITIC = ("weights", "gradients", "optimizer"), "critic"
 # bytes of the head for a token and entry of the vocabulary; tokens that a fused head has at once
 LOGITS, FUSED_ROWS = 6, 512
@@ -112,12 +113,13 @@ def log_prob_bytes(
 def generation_bytes(shape: Shape, rows: int, prompt: int, completion: int) -> dict[str, int]:
     """Return the memory of the CPU engine in fp32, in addition to the trainer's.
 
-    For `rows` completions at once (decoding/batch.py). The larger of two peaks: every row's
-    cache at its maximum length, with a copy of one layer of it while it grows; or the prompts'
+    For `rows` completions at once (decoding/batch.py). The larger of two peaks: every row's cache
+    at its maximum length and the columns reserved behind it, with a copy of one layer of it while
+    it grows; or the prompts'
     activations in one layer with the cache so far.
     """
     cached = 2 * shape.kv_bytes()  # of a token, in fp32
-    cache = int(rows * (prompt + completion) * cached * (1 + 1 / shape.layers))
+    cache = int(rows * (prompt + completion + RESERVED_COLUMNS) * cached * (1 + 1 / shape.layers))
     reading = (
         rows
         * prompt
