@@ -44,7 +44,7 @@ def test_judges_who_toss_coins_agree_by_chance_only() -> None:
         for pair in range(400)
         for judge in ("ann", "bob", "eve")
     ]
-    result = agreement(choices, draws=200)
+    result = agreement(choices, draws=80)
     assert result.interval is not None
     assert result.interval.low < 0 < result.interval.high
     assert result.pairs == 400
@@ -79,7 +79,7 @@ def test_strengths_equal_the_fit_of_the_reward() -> None:
 def test_more_judges_of_equal_tasks_do_not_narrow_the_interval() -> None:
     one = [choice(pair, "a" if pair % 3 else "b") for pair in range(30)]
     ten = [each._replace(judge=f"judge {number}") for each in one for number in range(10)]
-    wide, same = (standings(choices, draws=400)[1][0].interval for choices in (one, ten))
+    wide, same = (standings(choices, draws=100)[1][0].interval for choices in (one, ten))
     assert wide
     assert same
     assert same.high - same.low > 0.8 * (wide.high - wide.low)
