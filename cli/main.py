@@ -118,6 +118,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from problems.synthesis.replies import EndpointDown
     from resources.config.load import ProfileError
     from resources.home import NotReady
+    from resources.intake import NoCheckpoint
     from resources.ray.private import TrainingFailed
     from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
     from resources.registry.ledger_database import LedgerUnreachable
@@ -132,7 +133,14 @@ def user_errors() -> tuple[type[Exception], ...]:
     from verl_jobs.sft.start import UnfitStart
 
     configuration = (NotReady, ProfileError, ProblemError, PluginError, RewardFileError)
-    training = (UnverifiedReward, UnfitStart, CannotTrain, UnknownShape, TrainingFailed)
+    training = (
+        UnverifiedReward,
+        NoCheckpoint,
+        UnfitStart,
+        CannotTrain,
+        UnknownShape,
+        TrainingFailed,
+    )
     evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
     registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
     release = (NoRelease, ReleaseMoved)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from textwrap import dedent
 from typing import Any
 
 from problems.columns import COLUMNS, ProblemError
@@ -24,7 +25,7 @@ from problems.reading.asserts import called, check, used
 from problems.reading.input_output import tests_of
 from problems.reading.own import own
 from problems.reading.place import Place
-from problems.reading.source import Row, Source
+from problems.reading.source import Row, Source, python
 from problems.schema import Problem
 from sandbox.reading import near
 
@@ -144,7 +145,10 @@ def _of_texts(record: dict[str, Any], tests: list[str], where: str) -> list[dict
         return read
     if record.get("style") != "assert" or all("def check(" in test for test in tests):
         return [{"source": test} for test in tests]
+    tests = [dedent(test) for test in tests]
     solution = (record.get("solutions") or [""])[0]
+    for source, what in ((solution, "the solution"), *((test, "a test") for test in tests)):
+        python(source, what, where)
     name = record["entry_point"] = record.get("entry_point") or called(solution, tests, where)
     return [check(test, name, used(solution, tests)) for test in tests]
 

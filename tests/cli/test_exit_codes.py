@@ -27,6 +27,7 @@ BAD = [
     (("rollback",), "no champion"),
     (("rollback", "--to", "x"), "--to.*integer"),
     (("promote", "nothing"), "'nothing'"),
+    (("promote", "cli"), "no config.json"),
     (("deploy", "99"), "'99'"),
     (("deploy", "1", "--strategy", "slow"), "--strategy.*slow"),
     (("release", "status"), "ratchet deploy VERSION"),

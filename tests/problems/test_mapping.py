@@ -43,6 +43,7 @@ def placed(
     [
         (["assert f(2) == 4", "assert f(0) == 0"], {"style": "assert"}),
         ('["assert f(2) == 4"]', {"style": "assert"}),
+        (["\n    assert f(2) == 4\n    assert f(3) == 6\n"], {"style": "assert"}),
         (CHECK, {"style": "assert", "entry_point": "f"}),
         ([CHECK], {"style": "assert", "entry_point": "f"}),
         ([{"args": [2], "expected": 4}], {"style": "call", "entry_point": "f"}),
@@ -109,6 +110,12 @@ def test_a_row_that_does_not_fit_the_mapping_is_rejected(
         "mine", placed(tmp_path, ROW | {"cases": [CHECK]}, columns, style="assert", entry_point="f")
     )
     assert not loaded.problems and re.search(reason, loaded.rejected[0].reason)
+
+
+def test_a_test_that_is_no_python_rejects_its_row(tmp_path: Path) -> None:
+    row = ROW | {"cases": ["assert f(2) =="]}
+    [rejected] = load("mine", placed(tmp_path, row, COLUMNS, style="assert")).rejected
+    assert "a test is no Python" in rejected.reason
 
 
 def test_an_unknown_schema_column_is_refused_with_the_nearest(tmp_path: Path) -> None:
