@@ -89,16 +89,6 @@ class Decision(Plain):
     def content_hash(self) -> str:
         return hash_data(self.model_dump(mode="json"))
 
-    def to_text(self) -> str:
-        verdict = {
-            "install": "installed as the first champion",
-            "promote": "promoted",
-            "refuse": "not promoted",
-        }[self.kind]
-        return "\n".join(
-            [f"{self.challenger.name}: {verdict}.", *(f"- {reason}" for reason in self.reasons)]
-        )
-
     def gate(self, run_id: str) -> Gate | None:
         """Return the entry that the next gate's alpha depends on; None without a comparison."""
         c = self.comparison

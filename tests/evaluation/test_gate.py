@@ -57,7 +57,7 @@ def test_a_clearly_better_challenger_is_promoted_with_reasons() -> None:
         len(decision.comparison.won),
         len(decision.comparison.lost),
     ) == (60, 10)
-    assert "p < 0.0001" in decision.to_text()
+    assert "p < 0.0001" in "\n".join(decision.reasons)
     assert failed(decision) == []
 
 
@@ -65,14 +65,14 @@ def test_a_gain_within_chance_is_refused() -> None:
     decision = decide(OLD, LUCKY)
     assert not decision.promoted
     assert "win" in failed(decision)
-    assert "p = 0.151" in decision.to_text()
+    assert "p = 0.151" in "\n".join(decision.reasons)
 
 
 def test_a_refusal_states_the_required_sample_size() -> None:
-    text = decide(OLD, LUCKY).to_text()
+    text = "\n".join(decide(OLD, LUCKY).reasons)
     assert re.search(r"400 tasks.*3\.1 points.*2\.0 points.*919 tasks", text)
     # 400 tasks are enough to detect a gain of 20 points, so no larger number is required.
-    detectable = decide(OLD, LUCKY, Policy(minimum_gain=0.2)).to_text()
+    detectable = "\n".join(decide(OLD, LUCKY, Policy(minimum_gain=0.2)).reasons)
     assert "20.0 points" in detectable
     assert "919" not in detectable
 
@@ -90,20 +90,20 @@ def test_the_first_checkpoint_is_installed_without_a_comparison() -> None:
     assert decision.kind == "install"
     assert decision.promoted
     assert decision.comparison is None
-    assert "100 of 400" in decision.to_text()
+    assert "100 of 400" in "\n".join(decision.reasons)
 
 
 def test_the_weights_of_the_champion_are_refused() -> None:
     decision = decide(OLD, OLD)
     assert failed(decision) == ["win"]
-    assert OLD.checkpoint_hash in decision.to_text()
+    assert OLD.checkpoint_hash in "\n".join(decision.reasons)
 
 
 def test_a_significant_gain_below_the_minimum_is_refused() -> None:
     decision = decide(OLD, BETTER, Policy(minimum_gain=0.2))
     assert failed(decision) == ["gain"]
     assert not decision.promoted
-    assert re.search(r"12\.5 points.*20\.0 points", decision.to_text())
+    assert re.search(r"12\.5 points.*20\.0 points", "\n".join(decision.reasons))
 
 
 def test_a_loss_on_another_benchmark_blocks_the_promotion() -> None:
@@ -113,7 +113,7 @@ def test_a_loss_on_another_benchmark_blocks_the_promotion() -> None:
     decision = decide(OLD, BETTER, others=others)
     assert not decision.promoted
     assert failed(decision) == ["not worse"]
-    assert re.search(r"mbpp.*50 of 100.*30 of 100", decision.to_text())
+    assert re.search(r"mbpp.*50 of 100.*30 of 100", "\n".join(decision.reasons))
 
 
 def test_an_unchanged_other_benchmark_does_not_block() -> None:

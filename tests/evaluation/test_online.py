@@ -23,7 +23,7 @@ from evaluation.statistics.online.confidence_sequence import (
 )
 from evaluation.statistics.online.pairs import concurrent_pairs
 from evaluation.statistics.online.sample_ratio import sample_ratio_p_value
-from evaluation.statistics.online.welch import observations_needed, welch_power, welch_test
+from evaluation.statistics.online.welch import observations_needed, welch_test
 
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 means = st.floats(0.01, 0.99)
@@ -185,7 +185,6 @@ def test_the_planned_sample_gives_the_planned_power() -> None:
     """10 % against 15 %: one-sided 5 %, power 80 %, as simulated with Welch's test."""
     spread = (0.5 * (0.1 * 0.9 + 0.15 * 0.85)) ** 0.5
     needed = observations_needed(0.05, spread)
-    assert welch_power(0.05, spread, needed) == pytest.approx(0.8, abs=0.001)
     rng = np.random.default_rng(4)
     found = [
         (test := welch_test(*(rng.random((2, needed // 2)) < [[0.1], [0.15]]))).difference > 0

@@ -68,7 +68,7 @@ def test_a_possible_loss_beyond_the_margin_blocks() -> None:
     )
     refused = decide(OLD, BETTER, others=[few])
     assert failed(refused) == ["not worse"]
-    assert re.search(r"mbpp.*5\.0 points", refused.to_text())
+    assert re.search(r"mbpp.*5\.0 points", "\n".join(refused.reasons))
     assert decide(OLD, BETTER, others=[many]).promoted
 
 
@@ -80,7 +80,7 @@ def test_a_benchmark_with_its_own_margin_must_be_measured() -> None:
     assert failed(decide(OLD, BETTER, Policy(margins={"mbpp": 0.002}), [other])) == ["not worse"]
     absent = decide(OLD, BETTER, Policy(margins={"humaneval": 0.05}), [other])
     assert failed(absent) == ["measured"]
-    assert "humaneval" in absent.to_text()
+    assert "humaneval" in "\n".join(absent.reasons)
 
 
 def test_a_significant_loss_in_one_tag_blocks() -> None:
@@ -91,7 +91,7 @@ def test_a_significant_loss_in_one_tag_blocks() -> None:
     )
     decision = decide(before, after)
     assert failed(decision) == ["tags"]
-    assert re.search(r"30 tasks.*loops.*100\.0.*33\.3 %", decision.to_text())
+    assert re.search(r"30 tasks.*loops.*100\.0.*33\.3 %", "\n".join(decision.reasons))
     assert decide(before, after, Policy(tags=())).promoted
 
 
@@ -102,7 +102,7 @@ def test_a_small_loss_among_many_tags_does_not_block() -> None:
     assert decision.comparison is not None
     assert min(bucket.p_worse for bucket in decision.comparison.buckets) == pytest.approx(2**-6)
     assert decision.promoted
-    assert "20 groups" in decision.to_text()
+    assert "20 groups" in "\n".join(decision.reasons)
 
 
 @pytest.mark.parametrize(("gap", "passes"), [(0.05, True), (0.3, False), (None, False)])
@@ -114,7 +114,7 @@ def test_a_limit_refuses_larger_and_missing_values(gap: float | None, passes: bo
         facts=Facts(measures={} if gap is None else {"hack_gap": gap}),
     )
     assert decision.promoted is passes
-    assert "hack_gap" in decision.to_text()
+    assert "hack_gap" in "\n".join(decision.reasons)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_the_policy_may_allow_unverified_rewards_and_broken_provenance() -> None
     )
     decision = decide(OLD, BETTER, Policy(battery=False, provenance=False), facts=facts)
     assert decision.promoted
-    assert "clean_problems 0123" in decision.to_text()
-    assert "/some/folder" in decision.to_text()
+    assert "clean_problems 0123" in "\n".join(decision.reasons)
+    assert "/some/folder" in "\n".join(decision.reasons)
     strict = decide(OLD, BETTER, facts=facts)
     assert not strict.promoted
     assert {"battery", "provenance"} <= set(failed(strict))
@@ -161,7 +161,7 @@ def test_alpha_spending_falls_per_decision_and_recovers_after_a_promotion() -> N
     levels = [decision.level or 0.0 for decision in (first, tenth, won)]
     assert levels[1] < levels[0] < 0.05
     assert levels[1] < levels[2]
-    assert re.search(r"LORD.*0\.05", tenth.to_text())
+    assert re.search(r"LORD.*0\.05", "\n".join(tenth.reasons))
     assert "fresh tasks" not in failed(tenth)
 
 
@@ -185,7 +185,7 @@ def test_the_clean_score_is_reported_with_the_full_score() -> None:
     decision = decide(OLD, BETTER, facts=Facts(suspects={"heldout": ("t0", "t399", "not asked")}))
     [clean] = decision.clean
     assert (clean.left_out, clean.after and clean.after.tasks) == (2, 398)
-    assert re.search(r"2 tasks of heldout.*training data", decision.to_text())
+    assert re.search(r"2 tasks of heldout.*training data", "\n".join(decision.reasons))
 
 
 def test_the_power_is_known_before_there_is_a_challenger() -> None:

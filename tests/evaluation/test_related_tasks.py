@@ -47,7 +47,7 @@ def test_a_gain_in_few_clusters_is_not_shown() -> None:
     assert comparison.p_better > 0.05
     assert comparison.before.clusters == 8
     assert comparison.before.solved == 100
-    assert re.search(r"sign-flip test over 8 clusters", decision.to_text())
+    assert re.search(r"sign-flip test over 8 clusters", "\n".join(decision.reasons))
 
 
 def test_clusters_of_one_task_change_nothing() -> None:
@@ -98,7 +98,7 @@ def test_a_gate_at_pass_at_5_names_its_test_everywhere() -> None:
     recorded = decision.model_dump(mode="json")
     test = name_of_test(recorded["comparison"])
     assert recorded["comparison"]["test"] == "sign_flips"
-    assert test in decision.to_text()
+    assert test in "\n".join(decision.reasons)
     facts = facts_of([True] * 8, [True] * 8).model_copy(update={"decision": decision})
     page = html.unescape(render(facts))
     assert "McNemar" not in page

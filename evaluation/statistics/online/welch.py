@@ -1,4 +1,4 @@
-"""Welch's t-test of two arms at a fixed horizon, and its sample size and power in advance.
+"""Welch's t-test of two arms at a fixed horizon, and its sample size in advance.
 
 In: the values of both arms. Out: the difference (challenger minus champion), its interval and
 p-value. They hold for one look at a sample size that was fixed in advance. For repeated looks use
@@ -82,22 +82,9 @@ def observations_needed(
     Raises ValueError unless difference > 0 and 0 < share < 1.
     Source: Chow, Shao & Wang 2008, Sample Size Calculations in Clinical Research, 3.2.1.
     """
-    _check(difference, share)
-    reach = NORMAL.inv_cdf(1 - alpha) + NORMAL.inv_cdf(target_power)
-    return ceil((reach * spread / difference) ** 2 / (share * (1 - share)))
-
-
-def welch_power(
-    difference: float, spread: float, observations: int, *, share: float = 0.5, alpha: float = 0.05
-) -> float:
-    """Return the power of the one-sided test; arguments and source as `observations_needed`."""
-    _check(difference, share)
-    signal = difference / spread * sqrt(observations * share * (1 - share))
-    return NORMAL.cdf(signal - NORMAL.inv_cdf(1 - alpha))
-
-
-def _check(difference: float, share: float) -> None:
     if difference <= 0 or not 0 < share < 1:
         raise ValueError(
             f"`difference` must be above 0 and `share` in (0, 1), got {difference} and {share}"
         )
+    reach = NORMAL.inv_cdf(1 - alpha) + NORMAL.inv_cdf(target_power)
+    return ceil((reach * spread / difference) ** 2 / (share * (1 - share)))
