@@ -52,6 +52,21 @@ class StageRow:
     done: int = 0
     total: int = 0
     text: str = ""
+    first: tuple[float, int] | None = None  # time and count of its first progress line
+    left_s: float | None = None
+
+    @property
+    def progress(self) -> str:
+        """The count, and the time left at the speed so far."""
+        left = f", about {_duration(self.left_s)} left" if self.left_s else ""
+        return f"{self.done:,} of {self.total:,}{left} {self.text}".rstrip()
+
+    def count(self, line: Line) -> None:
+        """Take a progress line."""
+        self.done, self.total = line.done, line.total
+        self.first = self.first or (line.t, line.done)
+        (began, before), left = self.first, line.total - line.done
+        self.left_s = (line.t - began) * left / (line.done - before) if line.done > before else None
 
 
 def stages_of(profile: Profile, stages: Iterable[str] = RUN) -> list[str]:
@@ -131,20 +146,14 @@ class View:
         if row is None:
             return ""
         tenth = 10 * row.done // row.total if row.total else -1
-        row.done, row.total = (
-            (line.done, line.total) if line.event == "at" else (row.done, row.total)
-        )
         row.text = line.text or row.text
         if line.event == "begin":
-            row.state, row.start_s, row.done, row.total, row.text = "begin", line.t, 0, 0, ""
+            self.rows[line.stage] = StageRow(row.title, "begin", line.t)
             return f"{row.title} ..."
         if line.event == "at":
+            row.count(line)
             grown = row.total and 10 * row.done // row.total > tenth
-            return (
-                f"  {row.title}: {row.done} of {row.total} {line.text}".rstrip()
-                if grown and row.done < row.total
-                else ""
-            )
+            return f"  {row.title}: {row.progress}" if grown and row.done < row.total else ""
         row.state, row.end_s = line.event, line.t
         outcome = {
             "end": f"done in {_duration(row.end_s - row.start_s)}",
@@ -204,9 +213,9 @@ class View:
             else Text(row.text, style="dim")
         )
         progress = Table.grid(padding=(0, 1))
-        progress.add_row(
-            bar, Text(f"{row.done}/{row.total} {row.text}", style="dim")
-        ) if row.total else progress.add_row(bar)
+        progress.add_row(bar, Text(row.progress, style="dim")) if row.total else progress.add_row(
+            bar
+        )
         return (
             self._spinner,
             Text(row.title, style="bold"),

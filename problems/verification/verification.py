@@ -1,15 +1,17 @@
 """Verify problems: solutions must pass the tests; an idle program and mutants must fail them.
 
 Resumable: verdicts are appended to a journal, keyed by content hash and flushed to disk once per
-batch. A pass that is killed repeats at most the batch in flight, and an unchanged problem is not
-run again.
+batch of a few seconds. A pass that is killed repeats at most the batch in flight, and an unchanged
+problem is not run again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
+from time import monotonic
 
 from problems.encoding import dumps, loads
 from problems.funnel import Removed, Stage
@@ -28,6 +30,9 @@ from problems.verification.verification_batch import (
     references,
 )
 from sandbox.sandbox import Runs
+
+BATCH_S = 5.0  # seconds that a batch should take
+FIRST_BATCH, MIN_BATCH = 8, 2  # problems
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,12 @@ def verify(
     batch_size: int = 256,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> VerifiedProblems:
-    """Run what is not in the journal yet, `batch_size` problems at a time.
+    """Run what is not in the journal yet, at most `batch_size` problems at a time.
 
-    Calls `on_progress(done, total)` after each batch. A second pass over the same journal waits
-    until the first has ended. Raises NoVerdict when the sandbox itself failed (after its own
-    retries), and ProblemError when the journal is broken other than at its torn end.
+    Calls `on_progress(done, total)` after each batch, which takes about BATCH_S seconds. A second
+    pass over the same journal waits until the first has ended. Raises NoVerdict when the sandbox
+    itself failed (after its own retries), and ProblemError when the journal is broken other than at
+    its torn end.
     """
     config = config or Verification()
     # computed once, because hashing is expensive
@@ -71,10 +77,11 @@ def verify(
     hashes = dict(zip(digests, problems, strict=True))
     with Journal(journal, config.how) as journal_file:
         pending = [(key, each) for key, each in hashes.items() if key not in journal_file.entries]
-        done = len(hashes) - len(pending)
-        for start in range(0, len(pending), batch_size):
-            batch = pending[start : start + batch_size]
+        done, size, rest = len(hashes) - len(pending), FIRST_BATCH, iter(pending)
+        while batch := list(islice(rest, min(size, batch_size))):
+            started = monotonic()
             _verify_batch(batch, sandbox, journal_file, config)
+            size = max(MIN_BATCH, int(len(batch) * BATCH_S / (monotonic() - started)))
             done += len(batch)
             if on_progress:
                 on_progress(done, len(hashes))

@@ -58,6 +58,7 @@ HEAVY = (
     "wandb",
     "pandas",
     "scipy",
+    "matplotlib",
 )
 
 

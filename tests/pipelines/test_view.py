@@ -12,7 +12,8 @@ from rich.console import Console
 
 from assets.stages import STAGES
 from pipelines.watch.curve import BLANK, curve
-from pipelines.watch.view import View
+from pipelines.watch.view import StageRow, View
+from resources.progress import Line
 from resources.run_record import open_run
 
 
@@ -96,3 +97,10 @@ def test_a_rising_curve_ends_at_the_top(tmp_path: Path) -> None:
     assert lines[0][-1] != chr(BLANK)
     assert lines[1][0] != chr(BLANK)
     assert lines[0][0] == chr(BLANK)
+
+
+def test_a_stage_shows_the_time_left_at_the_speed_so_far() -> None:
+    row = StageRow("verified")
+    for t, done in ((60.0, 100), (180.0, 412)):
+        row.count(Line(t=t, stage="verified", event="at", done=done, total=1224, text=""))
+    assert row.progress == "412 of 1,224, about 5:12 min left"

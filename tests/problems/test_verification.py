@@ -200,6 +200,16 @@ def test_progress_counts_problems_after_each_batch(sandbox: Sandbox, tmp_path: P
     assert progress == [(2, 5), (4, 5), (5, 5)]
 
 
+def test_slow_problems_are_recorded_every_few_seconds(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("problems.verification.verification.BATCH_S", 0.0)  # all are slow
+    done: list[int] = []
+    problems = [toy(str(key)) for key in range(12)]
+    verify(problems, sandbox, tmp_path / "j", RULES, on_progress=lambda at, _: done.append(at))
+    assert done == [8, 10, 12]
+
+
 def test_an_empty_set_verifies(sandbox: Sandbox, tmp_path: Path) -> None:
     assert verify([], sandbox, tmp_path / "j") == VerifiedProblems([], [])
 
