@@ -19,6 +19,8 @@ from problems.encoding import dumps, loads
 from problems.parquet_file import reading_parquet
 from sandbox.limits import LIMIT_KEYS
 from sandbox.protocol import Job, Limits
+from sandbox.styles import STYLES
+from sandbox.styles.style import Style
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,6 +107,11 @@ class Problem:
             "in_place": self.extra.get("in_place") is True,
         }
         return Job.read({"id": job_id, "source": source, "problem": problem})
+
+    @property
+    def kind(self) -> Style:
+        """The style of its tests."""
+        return STYLES[self.style]
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import re
 from problems.schema import Problem
 from rewards.lint import Findings
 from sandbox.protocol import Report, Verdict
-from sandbox.styles import STYLES
 
 HINT, MAX_HINTS = 0.05, 4  # cost of each hint, and how many count; a text alone is no proof
 IMPORTS = re.compile(
@@ -72,7 +71,7 @@ def _imported(task: Problem) -> set[str]:
 
     Tests that share the program's process are included: their attempts count as the program's own.
     """
-    test_sources = [test["source"] for test in task.tests] if STYLES[task.style].shared else []
+    test_sources = [test["source"] for test in task.tests] if task.kind.shared else []
     text = "\n".join((task.starter_code, *task.solutions[:1], *test_sources))
     names = {
         name.split()[0].split(".")[0]

@@ -176,7 +176,7 @@ def _tests(problem: Problem, short: bool) -> Panel:
     texts = [shown_test(problem, test) for test in problem.tests[:most]]
     texts = [text if len(text) <= 400 or not short else f"{text[:400]}…" for text in texts]
     more = f"\n# … and {len(problem.tests) - most} more" if len(problem.tests) > most else ""
-    return _code("tests", ("\n\n" if problem.style == "stdio" else "\n").join(texts) + more)
+    return _code("tests", ("\n" if problem.kind.has_entry_point else "\n\n").join(texts) + more)
 
 
 def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:

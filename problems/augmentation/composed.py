@@ -96,7 +96,7 @@ def _unfit(problem: Problem) -> str:
     if why := reason_unchangeable(problem):
         return why
     if (
-        problem.style != "call"
+        problem.kind.is_code
         or problem.checker
         or problem.compare != "exact"
         or problem.tolerance is not None
@@ -107,9 +107,7 @@ def _unfit(problem: Problem) -> str:
 
 def _accepts(other: Problem, values: Sequence[Any]) -> bool:
     """Return whether the problem takes one argument and accepts all these values."""
-    if other.style != "call" or any(
-        len(test.get("args", ())) != 1 or test.get("kwargs") for test in other.tests
-    ):
+    if any(len(test.get("args", ())) != 1 or test.get("kwargs") for test in other.tests):
         return False
     accepted = [test["args"][0] for test in other.tests]
     return all(covered(value, accepted) for value in values)

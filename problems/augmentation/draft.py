@@ -108,7 +108,7 @@ def reason_not_parent(problem: Problem) -> str:
 
 def reason_unchangeable(problem: Problem) -> str:
     """Return why the programs cannot be changed here, or ''."""
-    if problem.style not in ("call", "assert"):
+    if problem.kind.shared or not problem.kind.has_entry_point:
         return f"style {problem.style}: there is no function to change"
     if not problem.entry_point or not problem.entry_point.isidentifier():
         return "its entry point is a method"
@@ -119,7 +119,7 @@ def reason_unchangeable(problem: Problem) -> str:
 
 def reason_outputs_fixed(problem: Problem) -> str:
     """Return why other outputs cannot be computed, or would contradict the statement, or ''."""
-    if (why := reason_unchangeable(problem)) or problem.style != "call":
+    if (why := reason_unchangeable(problem)) or problem.kind.is_code:
         return why or f"style {problem.style}: its tests hold their values as code"
     if problem.checker:
         return "its answers are judged by a program of its own"

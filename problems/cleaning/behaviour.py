@@ -129,7 +129,7 @@ def program_for(solver: Problem, tested: Problem) -> str | None:
     if not solver.solutions or not tested.tests:
         return None
     source = solver.solutions[0]
-    if "stdio" in (solver.style, tested.style):
+    if not (solver.kind.has_entry_point and tested.kind.has_entry_point):
         return source if solver.style == tested.style else None
     name, tested_name = called(solver), called(tested)
     if name is None or tested_name is None:

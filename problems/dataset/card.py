@@ -249,7 +249,7 @@ def _example(problem: Problem) -> str:
     solution = min(problem.solutions, key=len, default="")
     blocks = [
         _quoted(_cut(problem.statement, 800)),
-        fenced(_cut(shown, 900), "" if problem.style == "stdio" else "python"),
+        fenced(_cut(shown, 900), "python" if problem.kind.has_entry_point else ""),
     ]
     return "\n\n".join(
         [f"### `{problem.problem_id}`", *blocks, fenced(_cut(solution, 900), "python"), ""]

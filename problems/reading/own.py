@@ -19,7 +19,6 @@ from problems.schema import Problem, from_record, from_row
 from problems.syntax import tree_of
 from sandbox.protocol import Limits
 from sandbox.reading import means, shown
-from sandbox.styles import STYLES
 
 EXAMPLES = {  # an example test per style
     "call": '{"args": [1], "expected": 2}',
@@ -122,7 +121,7 @@ def _runnable(problem: Problem, where: str) -> Problem:
 
     An assert test must be valid Python and define `check`.
     """
-    if STYLES[problem.style].many_rows and problem.visible_tests:
+    if problem.kind.many_rows and problem.visible_tests:
         raise ProblemError(
             "column visible_tests: a unittest's results are one a method",
             "leave it out, and show tests in the statement",
@@ -136,7 +135,7 @@ def _runnable(problem: Problem, where: str) -> Problem:
             where,
         )
     if not isinstance(in_place := problem.extra.get("in_place", False), bool) or (
-        in_place and problem.style != "assert"
+        in_place and "in_place" not in problem.kind.options
     ):
         reason = f"column in_place is {in_place!r} with style {problem.style}"[:150]
         raise ProblemError(reason, "give true or false; only assert tests read it", where)

@@ -31,7 +31,7 @@ def with_stated_tolerance(problem: Problem) -> Problem:
     """Return the problem with the tolerance that its statement names, if it has none of its own and
     its style compares values.
     """
-    compared = problem.style in ("call", "stdio") and problem.checker is None
+    compared = "tolerance" in problem.kind.options and problem.checker is None
     if not compared or problem.tolerance is not None:
         return problem
     return replace(problem, tolerance=stated_tolerance(problem.statement))

@@ -13,16 +13,17 @@ from problems.production import SOURCE
 from problems.reading.own import own
 from problems.reading.source import Row, Source
 from problems.schema import Problem
+from sandbox.styles import STYLES
 
 READ = ("problem_id", "statement", "style", "tests", "entry_point", "key")
-STYLES = ("call", "stdio")  # their tests are data, not code
+DATA = [name for name, style in STYLES.items() if not style.is_code]
 
 
 def convert(row: Row, where: str) -> Problem:
     """Raises ProblemError, also for a style whose tests are code."""
-    if row.get("style") not in STYLES:
+    if row.get("style") not in DATA:
         raise ProblemError(
-            f"column style is {row.get('style')!r}"[:150], f"use one of {', '.join(STYLES)}", where
+            f"column style is {row.get('style')!r}"[:150], f"use one of {', '.join(DATA)}", where
         )
     return own(SOURCE).convert({name: row[name] for name in READ if name in row}, where)
 

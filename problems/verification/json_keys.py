@@ -23,7 +23,6 @@ def hint(problem: Problem) -> str:
     values = (
         value
         for test in problem.tests
-        if problem.style == "call"
         for value in (test.get("args"), *(test.get("kwargs") or {}).values(), test.get("expected"))
     )
     found = next((each for value in values for each in _dicts(value) if _has_text_keys(each)), None)

@@ -90,7 +90,7 @@ def outputs(requests: Sequence[OutputRequest], sandbox: Runs) -> list[list[Outpu
         [_slices(requests[at], requests[at].inputs[nth]) for at, nth in long], sandbox
     )
     for (at, nth), pieces in zip(long, sliced, strict=True):
-        results[at][nth] = _joined(pieces, requests[at].problem.style == "stdio")
+        results[at][nth] = _joined(pieces, not requests[at].problem.kind.has_entry_point)
     return results
 
 
@@ -126,12 +126,12 @@ def _outcomes(jobs: Sequence[Job], sandbox: Runs) -> list[list[TestOutcome]]:
 
 
 def _job(problem: Problem, source: str, tests: Iterable[Test]) -> Job:
-    if problem.style == "unittest":
+    if problem.kind.shared:
         raise ValueError(f"problem {problem.problem_id}: tests of style unittest have no inputs")
     return Job(
         problem.problem_id,
         source,
-        "stdio" if problem.style == "stdio" else "call",
+        "call" if problem.kind.has_entry_point else "stdio",
         tuple(tests),
         problem.entry_point,
         limits=problem.limits,

@@ -67,7 +67,7 @@ def agree(
 
 def comparable(problem: Problem) -> bool:
     """Return whether outputs of the problem's programs can be compared."""
-    return problem.style != "unittest" and problem.checker is None
+    return not problem.kind.shared and problem.checker is None
 
 
 def _agreement(
@@ -91,9 +91,9 @@ def same(problem: Problem, one: Output, other: Output) -> bool:
     if one.fault or other.fault:
         return bool(one.fault) == bool(other.fault)
     near = problem.tolerance or NEAR
-    if problem.style == "stdio":
-        return same_output(one.value.encode(), other.value.encode(), near, problem.compare)
-    return same_text(one.same.encode(), other.same.encode(), near, problem.compare)
+    if problem.kind.has_entry_point:
+        return same_text(one.same.encode(), other.same.encode(), near, problem.compare)
+    return same_output(one.value.encode(), other.value.encode(), near, problem.compare)
 
 
 def _test(problem: Problem, test_input: Input, value: Any) -> Test | None:

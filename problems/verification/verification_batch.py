@@ -299,8 +299,8 @@ def _unfit(problem: Problem) -> tuple[str, str] | None:
     if not problem.solutions and not (problem.samples and judges(problem)):
         return "no reference solution", "nothing shows that its tests can be passed"
     try:
-        for test in problem.tests if problem.style == "call" else ():
-            encode([list(test.get("args", ())), test.get("kwargs") or {}, test["expected"]])
+        for test in problem.tests:
+            encode(test)
     except NotPlain as error:
         return BROKEN_TESTS, str(error)
     return None

@@ -42,8 +42,13 @@ class Style:
     clocks: Callable[[Any], int] = one  # how many parts of a test have the limits of one test each
     many_rows: bool = False  # whether a test may have several results
 
+    @property
+    def is_code(self) -> bool:
+        """Whether its tests are Python source, not data."""
+        return self.keys is SOURCE
+
     def read(self, record: Any) -> Any:
         """Return the test of a record. A text is one with the key `source`. Raises Invalid."""
-        if isinstance(record, str) and self.keys is SOURCE:
+        if isinstance(record, str) and self.is_code:
             record = {"source": record}
         return (self.make or self.test)(**read_keys(record, self.keys))

@@ -14,7 +14,6 @@ from problems.syntax import parse
 from rewards.extraction import extract_code
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Runs, run_all
-from sandbox.styles import STYLES
 from verl_jobs.agents.conversation import Conversation, Finding, in_one_line, unmarked
 
 WIDEST, LONGEST_TEST = 160, 600  # maximum characters of a result, and of a test
@@ -82,7 +81,7 @@ def finding_of(problem: Problem, report: Report) -> Finding:
     result = report.tests[first]
     test = (
         result.name
-        if STYLES[problem.style].many_rows
+        if problem.kind.many_rows
         else shown_test(problem, problem.tests[first])[:LONGEST_TEST]
     )
     outcome = f"{WORDS.get(result.verdict, '')}{in_one_line(result.detail, WIDEST)}".strip()

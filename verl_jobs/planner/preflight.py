@@ -15,7 +15,6 @@ from pathlib import Path
 from problems.cleaning.gating import gated_as
 from problems.schema import Problem
 from rewards.question import task_from_ground_truth
-from sandbox.styles import STYLES
 from verl_jobs.adapter.versions import UnsupportedVerl, installed
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
@@ -108,7 +107,7 @@ def check_rows(path: Path, *, shared: bool = True) -> int:
                 f"{path}, row {number}: {task.problem_id} is gated ({gated_name}), for evaluation "
                 "only: remove the row"
             )
-        if isinstance(task, Problem) and STYLES[task.style].shared and not shared:
+        if isinstance(task, Problem) and task.kind.shared and not shared:
             raise CannotTrain(
                 f"{path}, row {number}: {task.problem_id} has unittests, whose verdicts have "
                 "trust `shared`, and reward.shared is off: no completion "
