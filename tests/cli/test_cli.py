@@ -72,17 +72,16 @@ def test_status_names_the_champion(
 ) -> None:
     home_builder.promoted("chain-0001-sft")
     text = ratchet(home_builder.run_context.home.path, "status").stdout
-    assert re.search("version 1.*chain-0001-sft", text) and re.search("training +none", text)
+    assert re.search("version 1.*chain-0001-sft", text)
+    assert re.search("training +none", text)
 
 
 @pytest.mark.slow
 def test_status_of_a_missing_home_names_the_first_command(tmp_path: Path) -> None:
     result = ratchet(tmp_path / "none", "status")
-    assert (
-        result.returncode == 0
-        and "`ratchet demo`" in result.stdout
-        and not (tmp_path / "none").exists()
-    )
+    assert result.returncode == 0
+    assert "`ratchet demo`" in result.stdout
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.slow
@@ -90,11 +89,9 @@ def test_too_little_memory_is_reported_before_the_start(tmp_path: Path) -> None:
     profile = tmp_path / "greedy.yaml"
     profile.write_text("needs: {memory_gib: 1000000}", encoding="utf-8")
     result = ratchet(tmp_path / "home", "demo", "--profile", str(profile))
-    assert (
-        result.returncode == 2
-        and "1e+06" in result.stderr
-        and not (tmp_path / "home" / "runs").exists()
-    )
+    assert result.returncode == 2
+    assert "1e+06" in result.stderr
+    assert not (tmp_path / "home" / "runs").exists()
 
 
 @pytest.mark.slow
@@ -109,16 +106,15 @@ def test_a_second_training_in_one_home_exits_with_code_three(
         cwd=ROOT,
     )
     try:
-        assert holder.stdout and holder.stdout.readline()
+        assert holder.stdout
+        assert holder.stdout.readline()
         result = ratchet(tmp_path, *command, "--profile", "small")
     finally:
         holder.kill()
         holder.wait()
-    assert (
-        result.returncode == 3
-        and re.search(rf"chain-0001\b.*\b{holder.pid}\b", result.stderr)
-        and len(result.stderr.splitlines()) == 1
-    )
+    assert result.returncode == 3
+    assert re.search(rf"chain-0001\b.*\b{holder.pid}\b", result.stderr)
+    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow
@@ -130,13 +126,12 @@ def test_a_bad_row_is_reported_and_the_others_are_added(tmp_path: Path) -> None:
     )
     own.write_text(f'{good}\n{{"id": 2\n', encoding="utf-8")
     result = ratchet(tmp_path / "home", "data", "add", "own", "--path", str(own))
-    assert (
-        result.returncode == 0
-        and f"{own}: line 2: " in result.stdout
-        and re.search(r"\b1 problem.*\b0 .*gated", result.stdout)
-    )
+    assert result.returncode == 0
+    assert f"{own}: line 2: " in result.stdout
+    assert re.search(r"\b1 problem.*\b0 .*gated", result.stdout)
     shown = ratchet(tmp_path / "home", "data", "show")
-    assert shown.returncode == 0 and f"own ({own})" in shown.stdout
+    assert shown.returncode == 0
+    assert f"own ({own})" in shown.stdout
     assert "`ratchet demo`" in shown.stdout
 
 

@@ -80,4 +80,5 @@ def test_in_the_loop_that_follows_a_run(tmp_path: Path) -> None:
         output = interrupted(tmp_path, "jobs", "watch", when=waiting)
     finally:
         lease.release(tmp_path / "training.lease")
-    assert "chain-0001" in output and "Traceback" not in output
+    assert "chain-0001" in output
+    assert "Traceback" not in output

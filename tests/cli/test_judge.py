@@ -100,11 +100,9 @@ def test_empty_input_gives_no_output() -> None:
 
 def test_an_invalid_number_of_workers_is_refused_by_name() -> None:
     completed = judge([], RATCHET_WORKERS="many")
-    assert (
-        completed.returncode == 2
-        and "RATCHET_WORKERS" in completed.stderr
-        and completed.stdout == ""
-    )
+    assert completed.returncode == 2
+    assert "RATCHET_WORKERS" in completed.stderr
+    assert completed.stdout == ""
 
 
 def test_explain_shows_each_test_and_hides_hidden_ones() -> None:
@@ -120,11 +118,15 @@ def test_explain_shows_each_test_and_hides_hidden_ones() -> None:
         text=True,
         check=False,
     )
-    assert completed.returncode == 0 and "mine: WA, 0 of 2 tests" in completed.stdout
+    assert completed.returncode == 0
+    assert "mine: WA, 0 of 2 tests" in completed.stdout
     first, second = completed.stdout.strip().splitlines()[-2:]
-    assert first.split()[:2] == ["1", "WA"] and first.split()[-2:] == ["7", "3"]
-    assert second.endswith("(hidden)") and "4005" not in completed.stdout
-    assert " MB" in completed.stdout and "isolation" in completed.stdout
+    assert first.split()[:2] == ["1", "WA"]
+    assert first.split()[-2:] == ["7", "3"]
+    assert second.endswith("(hidden)")
+    assert "4005" not in completed.stdout
+    assert " MB" in completed.stdout
+    assert "isolation" in completed.stdout
 
 
 def test_explain_escapes_terminal_control_characters() -> None:
@@ -137,11 +139,9 @@ def test_explain_escapes_terminal_control_characters() -> None:
         text=True,
         check=False,
     )
-    assert (
-        "ValueError" in completed.stdout
-        and completed.stdout.isprintable() is False
-        and not set("\x1b\r\u202e") & set(completed.stdout)
-    )
+    assert "ValueError" in completed.stdout
+    assert completed.stdout.isprintable() is False
+    assert not set("\x1b\r\u202e") & set(completed.stdout)
 
 
 def test_the_judge_command_imports_neither_dagster_nor_torch() -> None:

@@ -33,15 +33,15 @@ def test_the_page_fetches_nothing_and_is_small(promoted: ReportFacts, tmp_path: 
     page = write_report(promoted, tmp_path / "report of a run").read_text(encoding="utf-8")
     assert set(re.findall(r'(?:src|href)="([^"]{0,26})', page)) == {"data:image/svg+xml;base64,"}
     assert not re.search(r"@import|url\(|<script|https?://", page)
-    assert len(page) < 400_000 and all(
-        len(uri) < 80_000 for uri in re.findall(r"base64,([^\"]*)", page)
-    )
+    assert len(page) < 400_000
+    assert all(len(uri) < 80_000 for uri in re.findall(r"base64,([^\"]*)", page))
 
 
 def test_json_and_page_contain_the_same_facts(promoted: ReportFacts, tmp_path: Path) -> None:
     page = write_report(promoted, tmp_path).read_text(encoding="utf-8")
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
-    assert summary["promoted"] is True and summary["p_value"] < 0.01
+    assert summary["promoted"] is True
+    assert summary["p_value"] < 0.01
     assert summary["headline"] in page
     assert (
         ReportFacts.model_validate({key: summary[key] for key in promoted.model_dump()}) == promoted
@@ -53,25 +53,30 @@ def test_the_first_lines_describe_the_model_and_its_warm_up(
     promoted: ReportFacts,
 ) -> None:
     head = render(promoted).split("<section>")[0]
-    assert "made from scratch" in head and "deliberate slips" in head
+    assert "made from scratch" in head
+    assert "deliberate slips" in head
 
 
 def test_missing_measurements_are_listed_with_their_reason(
     promoted: ReportFacts,
 ) -> None:
     page = render(promoted)
-    assert promoted.not_measured and all(each.reason in page for each in promoted.not_measured)
-    assert "(0 of 164; 0.0 to 2.3)" in page and "(0 of 161; 0.0 to 2.3)" in page
+    assert promoted.not_measured
+    assert all(each.reason in page for each in promoted.not_measured)
+    assert "(0 of 164; 0.0 to 2.3)" in page
+    assert "(0 of 161; 0.0 to 2.3)" in page
 
 
 def test_a_refused_challenger_has_a_report() -> None:
     page = render(facts_of(NEW, OLD))
-    assert "Not promoted" in page and "Why it was not promoted" in page
+    assert "Not promoted" in page
+    assert "Why it was not promoted" in page
 
 
 def test_the_report_of_the_first_champion_has_no_comparison() -> None:
     page = render(facts_of(OLD, NEW, first=True))
-    assert "First champion" in page and "Champion against" not in page
+    assert "First champion" in page
+    assert "Champion against" not in page
 
 
 def test_a_report_without_optional_parts_is_written(promoted: ReportFacts) -> None:
@@ -96,7 +101,9 @@ def test_a_report_without_optional_parts_is_written(promoted: ReportFacts) -> No
             }
         )
     )
-    assert "Completions, side by side" not in page and "<img" not in page and "<svg" not in page
+    assert "Completions, side by side" not in page
+    assert "<img" not in page
+    assert "<svg" not in page
 
 
 def test_model_output_cannot_run_on_the_page(promoted: ReportFacts) -> None:
@@ -104,31 +111,32 @@ def test_model_output_cannot_run_on_the_page(promoted: ReportFacts) -> None:
         update={"after": "<script>alert(1)</script>", "prompt": "<img src=x onerror=alert(1)>"}
     )
     page = render(promoted.model_copy(update={"examples": (hostile,)}))
-    assert "<script" not in page and "<img src=x" not in page and "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "<img src=x" not in page
+    assert "&lt;script&gt;" in page
 
 
 def test_the_gain_and_its_interval_follow_the_headline(promoted: ReportFacts) -> None:
     head, compared = render(promoted).split("<section>")[0], promoted.decision.comparison
-    assert (
-        compared is not None and f"{100 * compared.difference:+.1f} points, 95 % interval" in head
-    )
+    assert compared is not None
+    assert f"{100 * compared.difference:+.1f} points, 95 % interval" in head
     assert "95 % interval" in render(facts_of(OLD, NEW, first=True)).split("<section>")[0]
 
 
 def test_every_task_that_changed_is_named(promoted: ReportFacts) -> None:
     page, compared = render(promoted), promoted.decision.comparison
-    assert (
-        compared is not None
-        and compared.lost
-        and all(f"<code>{task}</code>" in page for task in (*compared.won, *compared.lost))
-    )
+    assert compared is not None
+    assert compared.lost
+    assert all(f"<code>{task}</code>" in page for task in (*compared.won, *compared.lost))
 
 
 def test_missing_costs_are_reported_as_missing(
     promoted: ReportFacts,
 ) -> None:
     page = render(promoted)
-    assert "881,010" in page and "not counted" in page and "No price is set" in page
+    assert "881,010" in page
+    assert "not counted" in page
+    assert "No price is set" in page
 
 
 def test_kl_is_plotted_only_if_measured(promoted: ReportFacts) -> None:
@@ -157,7 +165,8 @@ def test_the_provenance_picture_survives_hostile_names_and_cycles() -> None:
         Link(name="b", kind="x", content_hash="1" * 64, made_from=("<script>",)),
     ]
     svg = provenance_picture(odd)
-    assert "<script" not in svg and len(list(ElementTree.fromstring(svg).iter("rect"))) == 2
+    assert "<script" not in svg
+    assert len(list(ElementTree.fromstring(svg).iter("rect"))) == 2
 
 
 @pytest.mark.slow
@@ -182,9 +191,8 @@ def test_only_a_visible_test_is_reported(sandbox: Any, problems: list[Problem]) 
     hidden, shown = problems[0], replace(problems[1], visible_tests=1)
     samples, _ = judge_completions(heldout([hidden, shown]), [wrong, wrong], sandbox)
     first_failed = {s.task_id: s.first_failed for s in samples}
-    assert first_failed[hidden.problem_id] == "" and first_failed[shown.problem_id].startswith(
-        "assert solve("
-    )
+    assert first_failed[hidden.problem_id] == ""
+    assert first_failed[shown.problem_id].startswith("assert solve(")
 
 
 def test_changed_lines_are_marked_on_both_sides() -> None:

@@ -120,7 +120,9 @@ def test_intervals_of_several_changes_are_wider_than_of_one() -> None:
     }
     alone = compare(scores, VARIANTS[:1])["curriculum=window"].interval
     together = compare(scores, VARIANTS)["curriculum=window"].interval
-    assert alone and together and together.high - together.low > alone.high - alone.low
+    assert alone
+    assert together
+    assert together.high - together.low > alone.high - alone.low
 
 
 def test_the_limits_name_a_single_seed() -> None:
@@ -145,13 +147,10 @@ def test_the_report_holds_table_plot_and_figures(tmp_path: Path) -> None:
     )
     page = report(contributions, {"reward.format=0, seed 1": "ended FAILED"}, study, 3)
     text, facts = page.read_text(), json.loads(page.with_suffix(".json").read_text())
-    assert (
-        "| curriculum=window | 100.0 % | 0.0 % | +100.0 |" in text
-        and "reward.format=0, seed 1 failed: ended FAILED" in text
-    )
-    assert facts["changes"]["curriculum=window"]["seeds"] == 3 and page.with_suffix(
-        ".svg"
-    ).read_text().startswith("<svg")
+    assert "| curriculum=window | 100.0 % | 0.0 % | +100.0 |" in text
+    assert "reward.format=0, seed 1 failed: ended FAILED" in text
+    assert facts["changes"]["curriculum=window"]["seeds"] == 3
+    assert page.with_suffix(".svg").read_text().startswith("<svg")
     assert rows(contributions)[0][-1] == "the baseline's setting helps"
 
 

@@ -123,15 +123,18 @@ def test_an_invalid_space_is_one_line_with_key_and_fix(
     with pytest.raises(SystemExit) as exit:
         cli.main()
     error = capsys.readouterr().err
-    assert exit.value.code == 2 and error.startswith("error: ")
-    assert len(error.splitlines()) == 1 and all(name in error for name in names), error
+    assert exit.value.code == 2
+    assert error.startswith("error: ")
+    assert len(error.splitlines()) == 1, error
+    assert all(name in error for name in names), error
     assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.parametrize("name", ["embedded", "small", "gpu", "cluster"])
 def test_every_profiles_search_space_is_valid_and_holds_its_values(name: str) -> None:
     profile = load_profile(name)
-    assert check_search_space(profile) and own_point(profile)
+    assert check_search_space(profile)
+    assert own_point(profile)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +145,8 @@ def test_the_clip_range_is_not_searched_under_another_clipping_rule(
     tmp_path: Path, name: str, algorithm: str
 ) -> None:
     profile = load_profile(name, [f"training.algorithm={algorithm}"])
-    assert set(profile.tuning.space) - set(check_search_space(profile)) == {
-        "training.clip"
-    } and own_point(profile)
+    assert set(profile.tuning.space) - set(check_search_space(profile)) == {"training.clip"}
+    assert own_point(profile)
     output = StringIO()
     write_sweep(tmp_path / "sweep.yaml", profile, name, [], Console(file=output))
     assert (
@@ -228,7 +230,8 @@ def test_a_sweep_agents_command_sets_the_sampled_values(
         "total_training_steps=4",
     ):
         assert override in output
-    assert "ppo_mini_batch_size=4" in output and "kl_loss_coef=0.01" in output
+    assert "ppo_mini_batch_size=4" in output
+    assert "kl_loss_coef=0.01" in output
 
 
 def trials_of(folder: Path, points: list[dict[str, Any]]) -> Trials:
@@ -246,15 +249,18 @@ def test_an_unfinished_trial_is_resumed_under_its_number(tmp_path: Path) -> None
     trials = trials_of(tmp_path, rates[1:])
     assert [trial.params for trial in trials.begun()] == rates
     first = next_trial(trials.search, domains(PROFILE), 2, set())
-    assert first and first.number == 0
+    assert first
+    assert first.number == 0
     first.set_user_attr("failed", "no memory")
     assert trials.failed() == [1]
     second = next_trial(trials.search, domains(PROFILE), 2, {0})
-    assert second and second.params == rates[1]
+    assert second
+    assert second.params == rates[1]
     assert next_trial(trials.search, domains(PROFILE), 2, {0, 1}) is None  # the budget is used up
     again = Trials(open_search(tmp_path / "tuning", PROFILE, 2), base(tmp_path))
     resumed = next_trial(again.search, domains(PROFILE), 2, set())
-    assert resumed and resumed.params == rates[0]
+    assert resumed
+    assert resumed.params == rates[0]
     assert again.failed() == []
 
 
@@ -353,11 +359,13 @@ def test_a_killed_search_resumes_and_repeats_no_step(tmp_path: Path) -> None:
     resumed = subprocess.run(
         [*command, "5"], env=environment, check=True, capture_output=True, text=True
     ).stdout
-    assert len(toy_search.ended(folder)) == 5 and "Best: trial" in resumed
+    assert len(toy_search.ended(folder)) == 5
+    assert "Best: trial" in resumed
     extended = subprocess.run(
         [*command, "6"], env=environment, check=True, capture_output=True, text=True
     ).stdout
-    assert len(toy_search.ended(folder)) == 6 and "5 of 6 trials done" in extended
+    assert len(toy_search.ended(folder)) == 6
+    assert "5 of 6 trials done" in extended
     steps = toy_search.steps_done(folder)
     assert len(steps) == len(set(steps)), "a step was trained twice"
     assert "others were better" in extended, "no trial was stopped early"

@@ -74,7 +74,9 @@ def test_the_asset_graph_has_these_dependencies() -> None:
 
 def test_every_asset_has_a_description_owners_and_kinds() -> None:
     for spec in defs.resolve_all_asset_specs():
-        assert spec.description and list(spec.owners) and spec.kinds, spec.key
+        assert spec.description, spec.key
+        assert list(spec.owners), spec.key
+        assert spec.kinds, spec.key
 
 
 def test_every_check_but_one_blocks() -> None:
@@ -171,7 +173,8 @@ def test_a_failed_manual_promotion_is_no_failed_pipeline_run(
             resources=_of(home_builder),
             raise_on_error=False,
         )
-    assert not ended.success and pipeline_run.record.failures == 0
+    assert not ended.success
+    assert pipeline_run.record.failures == 0
 
 
 def test_a_failed_stage_counts_as_a_failed_pipeline_run(home_builder: HomeBuilder) -> None:
@@ -194,11 +197,9 @@ def test_a_failed_stage_counts_as_a_failed_pipeline_run(home_builder: HomeBuilde
             resources=_of(home_builder),
             raise_on_error=False,
         )
-    assert (
-        not ended.success
-        and pipeline_run.record.failures == 1
-        and "raw_problems" in pipeline_run.record.error
-    )
+    assert not ended.success
+    assert pipeline_run.record.failures == 1
+    assert "raw_problems" in pipeline_run.record.error
 
 
 def test_a_run_without_a_partition_fails_at_its_first_stage(
@@ -217,9 +218,8 @@ def test_a_run_without_a_partition_fails_at_its_first_stage(
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(instance=instance, raise_on_error=False)
     [failed] = [event for event in ended.all_events if event.is_step_failure]
-    assert failed.step_key == "raw_problems" and "`dagster job execute" in str(
-        failed.step_failure_data.user_failure_data
-    )
+    assert failed.step_key == "raw_problems"
+    assert "`dagster job execute" in str(failed.step_failure_data.user_failure_data)
     assert not list(home_builder.run_context.home.runs.glob("*"))
 
 

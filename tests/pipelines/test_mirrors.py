@@ -85,15 +85,14 @@ def test_seeds_trials_and_variants_do_not_share_checkpoints(tmp_path: Path, root
     for other in others:
         other.path.mkdir(parents=True)
         fetch(other)
-        assert (
-            repair(other.path) is None
-            and other.validations() == {}
-            and not (other.path / "candidates").exists()
-        )
+        assert repair(other.path) is None
+        assert other.validations() == {}
+        assert not (other.path / "candidates").exists()
     again = first.model_copy(update={"folder": str(tmp_path / "bare")})
     again.path.mkdir()
     fetch(again)
-    assert repair(again.path) == 20 and again.validations() == first.validations()
+    assert repair(again.path) == 20
+    assert again.validations() == first.validations()
 
 
 def test_the_mirror_path_of_a_pipeline_run_is_stable(tmp_path: Path) -> None:
@@ -115,7 +114,8 @@ def test_a_finished_trial_leaves_only_its_figures_in_the_mirror(tmp_path: Path, 
         bare = job.model_copy(update={"folder": str(tmp_path / f"bare-{job.key[:4]}")})
         bare.path.mkdir()
         fetch(bare)
-        assert repair(bare.path) == step and bare.validations() == {20: 0.6, 0: 0.2}
+        assert repair(bare.path) == step
+        assert bare.validations() == {20: 0.6, 0: 0.2}
 
 
 @pytest.mark.slow

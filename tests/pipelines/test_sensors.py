@@ -52,14 +52,13 @@ def test_an_unchanged_folder_in_the_inbox_is_evaluated_once(
     first = look(new_checkpoint, home_builder, instance)
     second = look(new_checkpoint, home_builder, instance, first.cursor)
     third = look(new_checkpoint, home_builder, instance, second.cursor)
-    assert not first.run_requests and not third.run_requests
+    assert not first.run_requests
+    assert not third.run_requests
     [request] = second.run_requests or []
     checkpoint = home_builder.run_context.store.require("checkpoints", str(request.partition_key))
-    assert (
-        request.run_key == checkpoint.content_hash
-        and request.partition_key is not None
-        and request.partition_key.startswith("my-model-")
-    )
+    assert request.run_key == checkpoint.content_hash
+    assert request.partition_key is not None
+    assert request.partition_key.startswith("my-model-")
     home_builder.run_context.store.verify(checkpoint)
 
 
@@ -84,8 +83,10 @@ def test_an_invalid_checkpoint_is_reported_once(
     first = look(new_checkpoint, home_builder, instance)
     second = look(new_checkpoint, home_builder, instance, first.cursor)
     third = look(new_checkpoint, home_builder, instance, second.cursor)
-    assert not second.run_requests and "no *.safetensors" in str(second.skip_reason)
-    assert third.skip_reason and "no *.safetensors" not in str(third.skip_reason)
+    assert not second.run_requests
+    assert "no *.safetensors" in str(second.skip_reason)
+    assert third.skip_reason
+    assert "no *.safetensors" not in str(third.skip_reason)
 
 
 def raw(home_builder: HomeBuilder, inputs: dict[str, str]) -> None:
@@ -118,11 +119,9 @@ def test_a_new_or_changed_source_starts_one_retraining(
     own.write_text("{}\n{}\n", encoding="utf-8")
     [changed] = look(changed_problems, home_builder, instance).run_requests or []
     assert added.run_key == again.run_key != changed.run_key
-    assert (
-        added.job_name == "full_pipeline"
-        and added.partition_key == "chain-0001"
-        and added.tags["ratchet/why"] == "problems changed: own"
-    )
+    assert added.job_name == "full_pipeline"
+    assert added.partition_key == "chain-0001"
+    assert added.tags["ratchet/why"] == "problems changed: own"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,8 @@ def test_the_nightly_schedule_requests_the_next_pipeline_run(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     request = tick(nightly_retraining, instance, home_builder.run_context.resources)
-    assert isinstance(request, dg.RunRequest) and request.partition_key == "chain-0001"
+    assert isinstance(request, dg.RunRequest)
+    assert request.partition_key == "chain-0001"
     assert instance.has_dynamic_partition("checkpoints", "chain-0001")
 
 
@@ -191,7 +191,8 @@ def test_a_champion_is_evaluated_again_after_a_day(
     now = time.time()
     monkeypatch.setattr("pipelines.sensors.retraining.time.time", lambda: now + 25 * 3600)
     [request] = look(champion_regression, home_builder, instance).run_requests or []
-    assert request.job_name == "evaluate_checkpoint" and request.tags["ratchet/kind"] == "rescore"
+    assert request.job_name == "evaluate_checkpoint"
+    assert request.tags["ratchet/kind"] == "rescore"
 
 
 def rescored(home_builder: HomeBuilder, solved: int) -> None:
@@ -207,7 +208,8 @@ def test_a_significant_regression_starts_a_retraining(
     rescored(home_builder, solved=30)
     result = look(champion_regression, home_builder, instance)
     [request] = result.run_requests or []
-    assert request.job_name == "full_pipeline" and "30 of 100" in request.tags["ratchet/why"]
+    assert request.job_name == "full_pipeline"
+    assert "30 of 100" in request.tags["ratchet/why"]
     # With this cause, the run samples more problems that resemble lost tasks.
     assert request.tags["ratchet/cause"] == "regression"
     assert len(json.loads(str(result.cursor))) == 1

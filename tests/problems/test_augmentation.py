@@ -168,19 +168,15 @@ def test_gated_held_out_and_derived_problems_are_no_parents(
     sandbox: Sandbox, changes: dict[str, Any]
 ) -> None:
     augmented = augment([toy(**changes)], ALL, 1, sandbox)
-    assert (
-        not augmented.problems
-        and not augmented.refused
-        and sum(augmented.not_parents.values()) == 1
-    )
+    assert not augmented.problems
+    assert not augmented.refused
+    assert sum(augmented.not_parents.values()) == 1
 
 
 def test_an_augmented_problem_names_its_parent_and_keeps_its_licence(sandbox: Sandbox) -> None:
     for problem in (derived := augment([toy()], ALL, 1, sandbox).problems):
-        assert (
-            problem.parents == ("toy/1",)
-            and problem.extra["made_by"] == f"augmentation/{problem.problem_id.split('/')[1]}"
-        )
+        assert problem.parents == ("toy/1",)
+        assert problem.extra["made_by"] == f"augmentation/{problem.problem_id.split('/')[1]}"
         assert (problem.split, problem.licence, problem.source) == ("train", "MIT", "augmented")
     assert derived
 
@@ -243,7 +239,8 @@ def test_augmented_problems_are_no_duplicates_of_their_parent(
     derived = augment(
         [parent], Augmentation(kinds=("renamed", "reworded", "constant")), 1, sandbox
     ).problems
-    assert len(derived) == 3 and not curate([parent, *derived], []).removed
+    assert len(derived) == 3
+    assert not curate([parent, *derived], []).removed
     copy = replace(derived[0], problem_id="other/1", source="other", extra={})
     assert [row.reason for row in curate([parent, *derived, copy], []).removed] == ["duplicate"]
 
@@ -254,4 +251,5 @@ def test_derivatives_of_a_leaked_problem_are_removed_with_it(sandbox: Sandbox) -
     gated = replace(parent, problem_id="bench/1", source="bench", gated=True)
     assert {row.reason for row in curate([parent, *derived], [gated]).removed} == {
         "overlaps a gated problem"
-    } and not curate([parent, *derived], [gated]).problems
+    }
+    assert not curate([parent, *derived], [gated]).problems

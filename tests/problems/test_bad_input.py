@@ -51,9 +51,8 @@ def test_a_truncated_parquet_in_a_folder_is_one_rejection(tmp_path: Path) -> Non
     parquet(tmp_path / "a.parquet", ROWS[:2])
     parquet(tmp_path / "c.parquet", ROWS[2:4])
     loaded = load("mine", tmp_path)
-    assert ids(loaded) == ["0", "1", "2", "3"] and [
-        rejected.row for rejected in loaded.rejected
-    ] == [str(half)]
+    assert ids(loaded) == ["0", "1", "2", "3"]
+    assert [rejected.row for rejected in loaded.rejected] == [str(half)]
 
 
 def test_rows_before_a_broken_part_of_a_parquet_are_read(tmp_path: Path) -> None:
@@ -63,17 +62,16 @@ def test_rows_before_a_broken_part_of_a_parquet_are_read(tmp_path: Path) -> None
     content[start : start + 40] = b"\xff" * 40
     file.write_bytes(content)
     loaded = load("mine", file)
-    assert (
-        0 < len(loaded.problems) < 600
-        and loaded.rejected[-1].row == f"{file}: after row {len(loaded.problems) - 1}"
-    )
+    assert 0 < len(loaded.problems) < 600
+    assert loaded.rejected[-1].row == f"{file}: after row {len(loaded.problems) - 1}"
 
 
 def test_wrong_column_types_are_rejected_row_by_row(tmp_path: Path) -> None:
     loaded = load(
         "mine", parquet(tmp_path / "mine.parquet", [row | {"statement": 3} for row in ROWS[:2]])
     )
-    assert len(loaded.rejected) == 2 and not loaded.problems
+    assert len(loaded.rejected) == 2
+    assert not loaded.problems
     assert all("statement is a number 3" in rejected.reason for rejected in loaded.rejected)
 
 
@@ -95,7 +93,8 @@ def test_a_number_out_of_range_is_one_bad_row(tmp_path: Path, column: str, value
     )
     loaded = load("mine", file)
     write_parquet(loaded.problems, tmp_path / "out.parquet")
-    assert ids(loaded) == ["b"] and loaded.rejected[0].reason.startswith(f"column {column} ")
+    assert ids(loaded) == ["b"]
+    assert loaded.rejected[0].reason.startswith(f"column {column} ")
 
 
 def test_a_missing_column_is_rejected_row_by_row(tmp_path: Path) -> None:
@@ -103,7 +102,8 @@ def test_a_missing_column_is_rejected_row_by_row(tmp_path: Path) -> None:
         "mine",
         parquet(tmp_path / "mine.parquet", [{"id": "1", "style": "stdio", "tests": ROW["tests"]}]),
     )
-    assert "statement" in loaded.rejected[0].reason and loaded.rejected[0].row.endswith("row 0")
+    assert "statement" in loaded.rejected[0].reason
+    assert loaded.rejected[0].row.endswith("row 0")
 
 
 def test_dates_and_decimals_of_a_parquet_become_text(tmp_path: Path) -> None:
@@ -130,7 +130,8 @@ def test_a_duplicate_id_is_rejected_with_both_places(
     assert ids(loaded) == ["0", "1", "2"]
     [rejected] = loaded.rejected
     assert rejected.row == f"{second}: row 0"
-    assert "'mine/1'" in rejected.reason and f"{first}: row 1" in rejected.reason
+    assert "'mine/1'" in rejected.reason
+    assert f"{first}: row 1" in rejected.reason
 
 
 @pytest.mark.slow
@@ -143,18 +144,17 @@ def test_a_statement_of_100_megabytes_is_rejected(tmp_path: Path, name: str) -> 
         lines = "\n".join(map(json.dumps, rows))
         file.write_text(lines if name.endswith("l") else json.dumps(rows), encoding="utf-8")
     loaded = load("mine", file)
-    assert ids(loaded) == ["b"] and "95 MiB" in loaded.rejected[0].reason
+    assert ids(loaded) == ["b"]
+    assert "95 MiB" in loaded.rejected[0].reason
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "cp500"])
 def test_another_encoding_is_rejected_with_the_line(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "mine.jsonl").write_bytes(json.dumps(ROW).encode(encoding) + b"\n")
     loaded = load("mine", tmp_path / "mine.jsonl")
-    assert (
-        not loaded.problems
-        and loaded.rejected
-        and f"{tmp_path / 'mine.jsonl'}: line 1" == loaded.rejected[0].row
-    )
+    assert not loaded.problems
+    assert loaded.rejected
+    assert f"{tmp_path / 'mine.jsonl'}: line 1" == loaded.rejected[0].row
 
 
 def test_utf_8_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
@@ -201,8 +201,6 @@ def test_every_line_is_either_a_problem_or_rejected(tmp_path: Path, lines: list[
     if not written:
         return
     loaded = load("mine", tmp_path / "mine.jsonl")
-    assert (
-        loaded.rows == written
-        and len(loaded.problems) <= 2
-        and all(rejected.reason and rejected.fix for rejected in loaded.rejected)
-    )
+    assert loaded.rows == written
+    assert len(loaded.problems) <= 2
+    assert all(rejected.reason and rejected.fix for rejected in loaded.rejected)

@@ -52,7 +52,8 @@ def test_csv_rows_are_those_of_json_lines(tmp_path: Path, name: str) -> None:
     rows = [ROW, ROW | {"problem_id": "2", "gated": True, "licence": "MIT"}]
     rows = [{**rows[1], **row, "gated": row.get("gated", False)} for row in rows]
     loaded = load("mine", written(tmp_path / name, rows))
-    assert not loaded.rejected and len(loaded.problems) == 2
+    assert not loaded.rejected
+    assert len(loaded.problems) == 2
     assert loaded.problems == as_json_lines(tmp_path / "rows.jsonl", rows)
 
 
@@ -90,7 +91,9 @@ def test_a_bad_row_is_named_by_line_and_column(tmp_path: Path, line: str, named:
     loaded = load("mine", file)
     assert len(loaded.problems) == 1
     [rejected] = loaded.rejected
-    assert rejected.row == f"{file}: line 3" and named in rejected.reason and rejected.fix
+    assert rejected.row == f"{file}: line 3"
+    assert named in rejected.reason
+    assert rejected.fix
 
 
 @pytest.mark.parametrize(("header", "named"), [("a,,b", "column 2"), ("a,b,a", "column a")])

@@ -96,10 +96,12 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
     assert (leaks[how].problem_id, leaks[how].gated_id) == (
         "toy/c",
         "toy/g",
-    ) and not curated.problems
+    )
+    assert not curated.problems
     write_evidence(evidence_of(curated), tmp_path)
     [report] = json.loads((tmp_path / "contamination.json").read_text(encoding="utf-8"))
-    assert report["removed"] and {row["gated_id"] for row in report["resembles"]} == {"toy/g"}
+    assert report["removed"]
+    assert {row["gated_id"] for row in report["resembles"]} == {"toy/g"}
     assert "| toy/c | toy/g |" in (tmp_path / "contamination.md").read_text(encoding="utf-8")
     assert (
         "<mark>" in (tmp_path / "contamination.html").read_text(encoding="utf-8")
@@ -146,7 +148,8 @@ def test_the_held_out_one_of_two_duplicates_is_kept() -> None:
     assert [problem.problem_id for problem in curated.problems] == ["toy/b"]
     [removed] = curated.removed
     assert (removed.problem_id, removed.reason) == ("toy/a", "duplicate")
-    assert "toy/b" in removed.detail and "heldout" in removed.detail
+    assert "toy/b" in removed.detail
+    assert "heldout" in removed.detail
 
 
 def test_equal_solutions_and_tests_make_a_duplicate() -> None:
@@ -168,14 +171,16 @@ def test_equal_solutions_and_tests_make_a_duplicate() -> None:
         "toy/1",
         "toy/2",
         "same solutions and tests",
-    ) and len(group.others) == 1
+    )
+    assert len(group.others) == 1
 
 
 def test_duplicates_of_duplicates_form_one_group() -> None:
     a, b = toy("a", "One."), toy("b", "one.", "def f(x): return 7")
     c = toy("c", "Other.", "def f(x): return 7", tests=b.tests)
     (group,) = duplicates([c, a, b]).groups
-    assert group.kept == "toy/a" and {(m.problem_id, m.like, m.how) for m in group.others} == {
+    assert group.kept == "toy/a"
+    assert {(m.problem_id, m.like, m.how) for m in group.others} == {
         ("toy/b", "toy/a", "same statement"),
         ("toy/c", "toy/b", "same solutions and tests"),
     }
@@ -233,17 +238,14 @@ def test_the_normal_form_ignores_layout_but_not_names() -> None:
     assert normal_form(plain) == normal_form(
         '"""Doc."""\ndef f( x ) :\n  "Doc."\n  # why\n  return "a"\n'
     )
-    assert (
-        normal_form(plain) != normal_form(plain.replace("f(", "g("))
-        and normal_form("no  python") == "no python"
-    )
+    assert normal_form(plain) != normal_form(plain.replace("f(", "g("))
+    assert normal_form("no  python") == "no python"
 
 
 def test_the_shape_of_a_program_ignores_names() -> None:
     assert shape(SOLUTION) == shape(RENAMED) != shape(SOLUTION.replace("[-3:]", "[:3]"))
-    assert shape("def f(x): return sorted(x)") != shape("def f(x): return list(x)") and shape(
-        "def f(x): return 'x'"
-    ) != shape("def f(y): return 'y'")
+    assert shape("def f(x): return sorted(x)") != shape("def f(x): return list(x)")
+    assert shape("def f(x): return 'x'") != shape("def f(y): return 'y'")
 
 
 letters = st.sampled_from("abcdef")
@@ -273,7 +275,8 @@ def test_every_problem_is_kept_or_removed_exactly_once(
     ) == sorted(p.problem_id for p in problems)
     assert sum(curated.stage.reasons.values()) == curated.stage.came_in - curated.stage.went_out
     again = curate(curated.problems, gated)
-    assert again.problems == curated.problems and not again.removed
+    assert again.problems == curated.problems
+    assert not again.removed
 
 
 @given(st.lists(st.sampled_from(["gated", "duplicate", None])))
@@ -318,11 +321,12 @@ def test_duplicates_are_found_equally_from_independent_marks(problems: list[Prob
 def test_mbpp_contains_copies_of_its_gated_tasks(data: Callable[[str], Path]) -> None:
     mbpp = load("mbpp", data("mbpp")).problems
     curated = curate(mbpp, load("mbpp_sanitized", data("mbpp")).problems)
-    assert (
-        dict(curated.stage.reasons)
-        == {"gated": 673, "overlaps a gated problem": 20, "secret or personal data": 2}
-        and len(curated.problems) == 279
-    )
+    assert dict(curated.stage.reasons) == {
+        "gated": 673,
+        "overlaps a gated problem": 20,
+        "secret or personal data": 2,
+    }
+    assert len(curated.problems) == 279
     assert ("mbpp/542", "mbpp/732") in {
         (o.problem_id, o.gated_id) for o in curated.overlaps if o.leak
     }
@@ -339,7 +343,8 @@ def test_an_original_is_kept_before_its_derivative() -> None:
         derivative, tests=(*derivative.tests, {"args": [2], "expected": "more"})
     )
     [group] = duplicates([more, toy("original")]).groups
-    assert group.kept == "toy/original" and group.why
+    assert group.kept == "toy/original"
+    assert group.why
 
 
 def test_an_example_block_does_not_hide_a_copy() -> None:

@@ -14,7 +14,8 @@ CONFIG = FamilyConfig()
 
 def test_families_have_known_and_disjoint_operations() -> None:
     listed = [operation for operations in FAMILIES.values() for operation in operations]
-    assert set(listed) <= set(BY_NAME) and len(listed) == len(set(listed))
+    assert set(listed) <= set(BY_NAME)
+    assert len(listed) == len(set(listed))
 
 
 @pytest.mark.slow
@@ -28,9 +29,8 @@ def test_examples_held_out_and_common_problems_share_no_composition(
         for part in (shown, held_out, common(CONFIG, 60))
     ]
     assert sum(map(len, parts)) == len(set().union(*parts)) == 100
-    assert {family_of(name) for name in parts[0] | parts[1]} == {family} and {
-        family_of(name) for name in parts[2]
-    } == {COMMON}
+    assert {family_of(name) for name in parts[0] | parts[1]} == {family}
+    assert {family_of(name) for name in parts[2]} == {COMMON}
 
 
 def test_more_examples_extend_fewer_ones() -> None:
@@ -41,11 +41,9 @@ def test_more_examples_extend_fewer_ones() -> None:
 
 
 def test_a_composition_of_two_families_belongs_to_neither() -> None:
-    assert (
-        family_of("even|first") is None
-        and family_of("even|odd") == "parity"
-        and family_of("up|down") == COMMON
-    )
+    assert family_of("even|first") is None
+    assert family_of("even|odd") == "parity"
+    assert family_of("up|down") == COMMON
 
 
 def test_a_too_small_family_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:

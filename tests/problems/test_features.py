@@ -71,7 +71,8 @@ def test_the_shortest_solution_that_parses_counts() -> None:
 
 def test_without_a_parsable_program_the_statement_decides_the_difficulty() -> None:
     problems = [toy("a", "def f(", "one two three"), toy("b", "def f(x): return x", "one")]
-    assert features(problems[0]).nodes is None and difficulty(problems)[0] == 1.0
+    assert features(problems[0]).nodes is None
+    assert difficulty(problems)[0] == 1.0
 
 
 @given(numbers)
@@ -95,4 +96,5 @@ def test_the_rank_correlation_matches_scipy(pairs: list[tuple[int, int]]) -> Non
 def test_more_operations_have_a_higher_static_difficulty() -> None:
     problems = generate(FamilyConfig(demonstrations=40, train=40, validation=4))
     agrees = spearman(difficulty(problems), [problem.extra["operations"] for problem in problems])
-    assert agrees is not None and agrees > 0.4
+    assert agrees is not None
+    assert agrees > 0.4

@@ -136,11 +136,14 @@ def test_more_solved_completions_never_raise_the_difficulty(table: Table) -> Non
 def test_a_checkpoint_that_solves_all_or_nothing_has_finite_ability() -> None:
     for passed in (0, 4):
         [able] = fit({("a", str(i)): (4, passed) for i in range(50)}).abilities
-        assert 1 < abs(able.value) < 15 and able.error < 6 and (able.value > 0) == (passed == 4)
+        assert 1 < abs(able.value) < 15
+        assert able.error < 6
+        assert (able.value > 0) == (passed == 4)
 
 
 def test_empty_counts_give_no_scale_and_wrong_counts_are_refused() -> None:
-    assert fit({}) == fit({("a", "1"): (0, 0)}) and fit({}).abilities == ()
+    assert fit({}) == fit({("a", "1"): (0, 0)})
+    assert fit({}).abilities == ()
     with pytest.raises(ValueError, match=r"1, .* a: 3 .* 2"):
         fit({("a", "1"): (2, 3)})
 

@@ -50,7 +50,8 @@ def test_a_slower_reference_never_gets_tighter_limits(
 @given(st.floats(0, SECONDS[-1] / MARGIN), st.floats(0, 1), st.floats(0, MEGABYTES[-1] / 2))
 def test_proposed_limits_leave_a_margin(wall_s: float, working: float, peak_mb: float) -> None:
     proposed = propose(wall_s, working * wall_s, peak_mb)
-    assert proposed["wall_s"] >= MARGIN * wall_s and proposed["cpu_s"] >= MARGIN * working * wall_s
+    assert proposed["wall_s"] >= MARGIN * wall_s
+    assert proposed["cpu_s"] >= MARGIN * working * wall_s
     assert (
         proposed["memory_mb"] >= 2 * peak_mb if peak_mb else "memory_mb" not in proposed
     )  # 0: not measured
@@ -69,10 +70,12 @@ def test_measured_limits_apply_only_when_chosen(sandbox: Sandbox, tmp_path: Path
     (tmp_path / "problems").write_text("x")
     before = hash_folder(tmp_path)
     limits.write(rows, tmp_path)
-    assert hash_folder(tmp_path) == before and limits.read(tmp_path) == rows
+    assert hash_folder(tmp_path) == before
+    assert limits.read(tmp_path) == rows
     write_choice(tmp_path, proposals([QUICK, SLOW, OTHER], rows))
     changed = with_limits([QUICK, SLOW, OTHER], read_choice(tmp_path))
-    assert changed[1].content_hash != SLOW.content_hash and changed[2] == OTHER
+    assert changed[1].content_hash != SLOW.content_hash
+    assert changed[2] == OTHER
     assert run_all(sandbox, [changed[1].job(SLOW.solutions[0], "job")])[0].verdict is Verdict.AC
     assert "as proposed" in savings([QUICK, SLOW], rows)
 

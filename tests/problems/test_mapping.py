@@ -57,7 +57,8 @@ def test_tests_in_common_forms_are_passed_by_the_reference(
     tmp_path: Path, sandbox: Sandbox, cases: Any, constants: dict[str, Any]
 ) -> None:
     problem = read(tmp_path, ROW | {"cases": cases}, **constants)
-    assert problem.entry_point == "f" and problem.extra["level"] == 3
+    assert problem.entry_point == "f"
+    assert problem.extra["level"] == 3
     [report] = sandbox.run([problem.job(problem.solutions[0], "a")])
     assert report.verdict is Verdict.AC
 
@@ -88,11 +89,9 @@ def test_a_row_without_an_id_is_named_by_its_content(tmp_path: Path) -> None:
         )
         for prompt in "ab"
     )
-    assert (
-        first.problem_id != other.problem_id
-        and first.problem_id.startswith("mine/")
-        and "prompt" not in first.extra
-    )
+    assert first.problem_id != other.problem_id
+    assert first.problem_id.startswith("mine/")
+    assert "prompt" not in first.extra
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,8 @@ def test_a_row_that_does_not_fit_the_mapping_is_rejected(
     loaded = load(
         "mine", placed(tmp_path, ROW | {"cases": [CHECK]}, columns, style="assert", entry_point="f")
     )
-    assert not loaded.problems and re.search(reason, loaded.rejected[0].reason)
+    assert not loaded.problems
+    assert re.search(reason, loaded.rejected[0].reason)
 
 
 def test_a_test_that_is_no_python_rejects_its_row(tmp_path: Path) -> None:
@@ -182,10 +182,8 @@ def test_commit_and_mapping_change_the_content_hash(tmp_path: Path) -> None:
         placed(tmp_path, ROW, style="call").content,
         *(place.content for place in hub),
     ]
-    assert (
-        len(set(contents)) == 5
-        and Place(plain.path, columns=dict(COLUMNS)).content == plain.content
-    )
+    assert len(set(contents)) == 5
+    assert Place(plain.path, columns=dict(COLUMNS)).content == plain.content
 
 
 def test_pinning_a_removed_source_does_not_add_it(tmp_path: Path) -> None:

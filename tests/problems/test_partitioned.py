@@ -140,7 +140,8 @@ def test_a_resumed_pass_verifies_no_part_twice(
         path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "verified").glob("*.parquet")
     }
     again = clean(str(source), str(tmp_path / "out"), parallel_map, RULES, rows=5)
-    assert len(before) == 3 and all(path.stat().st_mtime_ns == at for path, at in before.items())
+    assert len(before) == 3
+    assert all(path.stat().st_mtime_ns == at for path, at in before.items())
     assert again.content_hash == content_of(hashes_of(whole[0]))
 
 
@@ -153,7 +154,8 @@ def test_an_unreadable_row_is_removed_by_file_and_row(tmp_path: Path) -> None:
     assert [(row.problem_id, row.reason) for row in done.stages[0].removed] == [
         (f"{source}: row 4", "cannot be read")
     ]
-    assert done.stages[0].came_in == 6 and "column statement" in done.stages[0].removed[0].detail
+    assert done.stages[0].came_in == 6
+    assert "column statement" in done.stages[0].removed[0].detail
 
 
 def test_other_duplicate_missing_and_broken_inputs_are_refused(tmp_path: Path) -> None:
@@ -210,11 +212,13 @@ def test_other_formats_are_read_as_data_add_reads_them(
     write(file, rows_of(mixed()[:6]))
     done = clean(str(file), str(tmp_path / "out"), parallel_map, RULES, rows=2)
     [row] = done.stages[0].removed
-    assert row.problem_id.startswith(f"{file}: ") and "statement" in row.detail
+    assert row.problem_id.startswith(f"{file}: ")
+    assert "statement" in row.detail
     assert done.stages[0].came_in == 6
     cleaned = {each.problem_id: each for each in read_parquet(tmp_path / "out/problems.parquet")}
     loaded = {each.problem_id: each for each in load("mine", file).problems}
-    assert cleaned.keys() == loaded.keys() and len(cleaned) == 5
+    assert cleaned.keys() == loaded.keys()
+    assert len(cleaned) == 5
     assert all(cleaned[key].tests == loaded[key].tests for key in loaded)
 
 

@@ -88,7 +88,8 @@ def test_published_rows_accept_a_solution_and_refuse_another(
 @pytest.mark.slow
 def test_an_exercise_of_exercism_accepts_its_example(tmp_path: Path, sandbox: Sandbox) -> None:
     [problem] = load("exercism", track(tmp_path)).problems
-    assert problem.statement.endswith("divides the year.") and problem.licence == "MIT"
+    assert problem.statement.endswith("divides the year.")
+    assert problem.licence == "MIT"
     jobs = [problem.job(problem.solutions[0], "a"), problem.job(LEAP["leap.py"], "b")]
     verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs)}
     assert verdicts == {"a": Verdict.AC, "b": Verdict.WA}
@@ -98,7 +99,8 @@ def test_nested_parquet_loads_like_json(tmp_path: Path) -> None:
     rows = [verl({"inputs": ["2\n"], "outputs": ["4\n"]}, f"Double {n}.") for n in "ab"]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
     from_parquet = load("mine", tmp_path / "train.parquet").problems
-    assert from_parquet == read(tmp_path, *rows).problems and len(from_parquet) == 2
+    assert from_parquet == read(tmp_path, *rows).problems
+    assert len(from_parquet) == 2
 
 
 def test_instructions_around_a_statement_are_left_out(tmp_path: Path) -> None:
@@ -109,22 +111,27 @@ def test_instructions_around_a_statement_are_left_out(tmp_path: Path) -> None:
 def test_unread_columns_are_kept(tmp_path: Path) -> None:
     [problem] = read(tmp_path, KODCODE).problems
     kept = {"subset": "Filter", "gpt_pass_percentage": 0.8, "shape": "kodcode"}
-    assert kept.items() <= problem.extra.items() and problem.licence == "CC-BY-NC-4.0"
+    assert kept.items() <= problem.extra.items()
+    assert problem.licence == "CC-BY-NC-4.0"
 
 
 def test_each_pytest_function_is_a_test(tmp_path: Path) -> None:
     [problem] = read(tmp_path, KODCODE).problems
-    assert len(problem.tests) == 3 and problem.style == "assert" and problem.packages == ()
+    assert len(problem.tests) == 3
+    assert problem.style == "assert"
+    assert problem.packages == ()
 
 
 def test_an_official_test_that_is_an_example_counts_once(tmp_path: Path) -> None:
     [problem] = read(tmp_path, CODEFORCES).problems
-    assert problem.visible_tests == 1 and len(problem.tests) == 2
+    assert problem.visible_tests == 1
+    assert len(problem.tests) == 2
 
 
 def test_completions_of_models_become_samples(tmp_path: Path) -> None:
     [problem] = read(tmp_path, ACECODE).problems
-    assert len(problem.extra["samples"]) == 3 and not problem.solutions
+    assert len(problem.extra["samples"]) == 3
+    assert not problem.solutions
 
 
 def test_responses_to_the_same_problem_become_its_samples(tmp_path: Path) -> None:
@@ -134,7 +141,8 @@ def test_responses_to_the_same_problem_become_its_samples(tmp_path: Path) -> Non
     loaded = read(tmp_path, *responses, other, synthetic(info))
     [problem] = loaded.problems
     assert [text.strip() for text in problem.samples] == [DOUBLE, "print(4)"]
-    assert len(loaded.rejected) == 2 and "'mine/vcp_1'" in loaded.rejected[0].reason
+    assert len(loaded.rejected) == 2
+    assert "'mine/vcp_1'" in loaded.rejected[0].reason
 
 
 @pytest.mark.parametrize(
@@ -148,7 +156,8 @@ def test_responses_to_the_same_problem_become_its_samples(tmp_path: Path) -> Non
 )
 def test_benchmark_tasks_stay_gated(tmp_path: Path, row: dict[str, Any], split: str) -> None:
     [problem] = read(tmp_path, row).problems
-    assert problem.split == split and problem.gated == (split == "heldout")
+    assert problem.split == split
+    assert problem.gated == (split == "heldout")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +185,9 @@ def test_an_unreadable_row_is_named_with_its_key(
 ) -> None:
     loaded = read(tmp_path, row, ACECODE | {"id": "good"})
     [rejected] = loaded.rejected
-    assert "rows.jsonl: line 1" in rejected.row and named in rejected.reason and rejected.fix
+    assert "rows.jsonl: line 1" in rejected.row
+    assert named in rejected.reason
+    assert rejected.fix
     assert len(loaded.problems) == 1
 
 
@@ -196,7 +207,8 @@ def test_programs_have_the_same_tests_in_every_form(pairs: list[tuple[str, str]]
     listed = [{"input": one, "output": other, "testtype": "stdin"} for one, other in pairs]
     forms = (lists, listed, json.dumps(lists), json.dumps(listed), repr(listed))
     first, *others = (read_tests(form, "tests", "row 1")["tests"] for form in forms)
-    assert all(other == first for other in others) and len(first) == len(pairs)
+    assert all(other == first for other in others)
+    assert len(first) == len(pairs)
 
 
 @settings(max_examples=12)
@@ -256,7 +268,8 @@ def test_a_value_of_a_wrong_type_costs_its_row_and_no_more() -> None:
 )
 def test_tests_that_would_be_lost_or_changed_refuse_the_row(tmp_path: Path, truth: Any) -> None:
     loaded = read(tmp_path, verl(truth, ground_truth=truth if isinstance(truth, str) else None))
-    assert not loaded.problems and "rows.jsonl" in loaded.rejected[0].row
+    assert not loaded.problems
+    assert "rows.jsonl" in loaded.rejected[0].row
 
 
 def test_all_asserts_before_the_call_of_check_are_kept() -> None:

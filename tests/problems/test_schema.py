@@ -75,7 +75,8 @@ def toy(key: str = "1", **changes: Any) -> Problem:
 @given(plain)
 def test_plain_data_keeps_its_types_in_a_round_trip(value: Any) -> None:
     back = loads(dumps(value))
-    assert dumps(back) == dumps(value) and repr(type(back)) == repr(type(value))
+    assert dumps(back) == dumps(value)
+    assert repr(type(back)) == repr(type(value))
     if "nan" not in repr(value):
         assert back == value
 
@@ -138,7 +139,8 @@ def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(
     digest = write_parquet(sets, path)
     bytes_before = path.read_bytes()
     shuffled = random.Random(seed).sample(sets, len(sets))
-    assert write_parquet(shuffled, path) == digest and path.read_bytes() == bytes_before
+    assert write_parquet(shuffled, path) == digest
+    assert path.read_bytes() == bytes_before
     assert set_hash(read_parquet(path)) == digest
 
 

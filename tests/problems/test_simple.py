@@ -56,7 +56,8 @@ def test_the_tests_reject_common_mistakes(sandbox: Sandbox) -> None:
         if "wrong" in problem.extra
     ]
     verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs)}
-    assert len(jobs) >= 10 and set(verdicts.values()) <= {Verdict.WA, Verdict.RE}, verdicts
+    assert len(jobs) >= 10
+    assert set(verdicts.values()) <= {Verdict.WA, Verdict.RE}, verdicts
 
 
 def test_no_cleaning_rule_removes_a_simple_problem() -> None:
@@ -78,13 +79,12 @@ def test_no_simple_problem_resembles_a_benchmark_task(
 def test_each_simple_problem_has_a_grade_tests_and_distinct_solutions(problem: Problem) -> None:
     assert [tag for tag in problem.tags if tag.startswith("grade-")] in [
         [f"grade-{grade}"] for grade in range(1, 6)
-    ] and len(problem.tags) >= 2
-    assert (
-        len(problem.tests) >= 8
-        and problem.visible_tests == 2
-        and problem.licence == "Apache-2.0"
-        and problem.split == "train"
-    )
+    ]
+    assert len(problem.tags) >= 2
+    assert len(problem.tests) >= 8
+    assert problem.visible_tests == 2
+    assert problem.licence == "Apache-2.0"
+    assert problem.split == "train"
     assert len({shape(source) for source in programs(problem)}) == len(problem.solutions) >= 2
     assert len({repr(test) for test in problem.tests}) == len(problem.tests)
 
@@ -113,10 +113,8 @@ def test_a_real_base_model_is_trained_on_them() -> None:
     assert {
         problem.source for problem in trainable(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct")
     } == {"embedded", "simple"}
-    assert (
-        untrained(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct") == set()
-        and explained(0) == "0"
-    )
+    assert untrained(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct") == set()
+    assert explained(0) == "0"
 
 
 def derived_from(key: str, parents: Any, source: str = "augmented") -> Problem:

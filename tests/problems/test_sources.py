@@ -61,9 +61,8 @@ def test_plain_asserts_become_tests_of_a_candidate(
     tests = ["assert f(1) == 2", "assert f(2) == math.floor(4.5)"]
     [problem] = load("mine", lines(tmp_path / "mine.jsonl", ASSERT | {"tests": tests})).problems
     first, second = (test["source"] for test in problem.tests)
-    assert (
-        "def check(candidate):\n    assert candidate(1) == 2" in first and "import math" in second
-    )
+    assert "def check(candidate):\n    assert candidate(1) == 2" in first
+    assert "import math" in second
 
 
 @pytest.mark.parametrize(
@@ -78,10 +77,8 @@ def test_plain_asserts_become_tests_of_a_candidate(
 )
 def test_invalid_asserts_are_rejected_with_an_example(tmp_path: Path, tests: list[Any]) -> None:
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", ASSERT | {"tests": tests})).rejected
-    assert (
-        "tests: test 0 " in bad.reason
-        and r'{"source": "def check(candidate):\n    assert candidate(1) == 2"}' in bad.fix
-    )
+    assert "tests: test 0 " in bad.reason
+    assert r'{"source": "def check(candidate):\n    assert candidate(1) == 2"}' in bad.fix
 
 
 def test_text_tests_of_a_call_are_rejected_with_an_example(tmp_path: Path) -> None:
@@ -97,7 +94,8 @@ def test_a_missing_column_is_suggested_from_similar_names(
 ) -> None:
     row = {key: value for key, value in GOOD.items() if key != missing} | {written: GOOD[missing]}
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", row)).rejected
-    assert f"column {missing} " in bad.reason and f"'{written}'" in bad.reason
+    assert f"column {missing} " in bad.reason
+    assert f"'{written}'" in bad.reason
 
 
 def test_input_and_output_keys_are_rejected_with_the_right_names(tmp_path: Path) -> None:
@@ -128,7 +126,8 @@ def test_similar_keys_are_overlooked_only_for_empty_columns(
 
 def test_broken_json_is_located_by_line_and_column(tmp_path: Path) -> None:
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", GOOD, '{"id" 1}')).rejected
-    assert bad.row.endswith("line 2") and bad.reason.endswith("at column 7")
+    assert bad.row.endswith("line 2")
+    assert bad.reason.endswith("at column 7")
 
 
 def test_an_unknown_split_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
@@ -149,10 +148,10 @@ def test_custom_rows_become_problems(tmp_path: Path) -> None:
     assert [problem.problem_id for problem in loaded.problems] == [
         "mine/a",
         "mine/b",
-    ] and not loaded.rejected
-    assert loaded.problems[0].extra == {"rating": 3} and loaded.problems[1].tests[0]["args"] == [
-        (1,)
     ]
+    assert not loaded.rejected
+    assert loaded.problems[0].extra == {"rating": 3}
+    assert loaded.problems[1].tests[0]["args"] == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -188,9 +187,12 @@ def test_a_bad_row_is_rejected_with_its_line(tmp_path: Path, row: Any, reason: s
     assert [problem.problem_id for problem in loaded.problems] == [
         "mine/a",
         "mine/z",
-    ] and loaded.rows == 3
+    ]
+    assert loaded.rows == 3
     (rejected,) = loaded.rejected
-    assert rejected.row == f"{path}: line 2" and reason in rejected.reason and rejected.fix
+    assert rejected.row == f"{path}: line 2"
+    assert reason in rejected.reason
+    assert rejected.fix
 
 
 def test_rows_before_a_truncated_gzip_end_are_kept(tmp_path: Path) -> None:
@@ -202,7 +204,8 @@ def test_rows_before_a_truncated_gzip_end_are_kept(tmp_path: Path) -> None:
     )
     (tmp_path / "mine.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     loaded = load("mine", tmp_path)
-    assert len(loaded.problems) > 100 and len(loaded.rejected) == 1
+    assert len(loaded.problems) > 100
+    assert len(loaded.rejected) == 1
 
 
 def test_a_json_list_is_a_source(tmp_path: Path) -> None:
@@ -284,17 +287,16 @@ FULLY_GATED = ("mbpp_sanitized", "mbppplus", "humaneval", "humanevalplus")
 )
 def test_a_real_set_loads_completely(data: Callable[[str], Path], name: str, count: int) -> None:
     loaded = load(name, data(name.removesuffix("_sanitized")))
-    assert len(loaded.problems) == count and loaded.rejected == []
+    assert len(loaded.problems) == count
+    assert loaded.rejected == []
     if name in FULLY_GATED:
         assert {(problem.gated, problem.split) for problem in loaded.problems} == {
             (True, "heldout")
         }
     for problem in loaded.problems:
-        assert (
-            problem.statement.strip()
-            and problem.solutions
-            and (problem.entry_point or problem.style == "stdio")
-        )
+        assert problem.statement.strip()
+        assert problem.solutions
+        assert problem.entry_point or problem.style == "stdio"
         for test in problem.tests if problem.style == "assert" else ():
             ast.parse(test["source"])
 
@@ -307,9 +309,8 @@ def test_no_ungated_mbpp_task_is_in_a_reported_release(
     plus = {p.extra["task_id"] for p in load("mbppplus", data("mbppplus")).problems}
     sanitized = {p.extra["task_id"] for p in load("mbpp_sanitized", data("mbpp")).problems}
     assert not open_tasks & (plus | sanitized | set(range(11, 511)))
-    assert len(
-        [task for task in plus if 601 <= task <= 974]
-    ) == 108 and gated_mbpp() == plus | sanitized | set(range(11, 511))
+    assert len([task for task in plus if 601 <= task <= 974]) == 108
+    assert gated_mbpp() == plus | sanitized | set(range(11, 511))
 
 
 def test_an_added_source_is_listed_until_removed(tmp_path: Path) -> None:
@@ -359,4 +360,5 @@ def test_two_processes_can_add_sources_at_once(tmp_path: Path) -> None:
         assert adder.stdin
         adder.stdin.write("go\n")
         adder.stdin.flush()
-    assert [adder.wait() for adder in adders] == [0, 0] and len(read_sources(tmp_path)) == 40
+    assert [adder.wait() for adder in adders] == [0, 0]
+    assert len(read_sources(tmp_path)) == 40

@@ -132,11 +132,9 @@ def test_each_bad_problem_is_removed_with_its_reason(sandbox: Sandbox, tmp_path:
     assert {row.problem_id: row.reason for row in verified.removed} == {
         problem.problem_id: reason for problem, reason in BAD.values()
     }
-    assert (
-        verified.stage.came_in == len(problems)
-        and all(row.detail for row in verified.removed)
-        and verified.isolation
-    )
+    assert verified.stage.came_in == len(problems)
+    assert all(row.detail for row in verified.removed)
+    assert verified.isolation
 
 
 def test_journalled_problems_run_again_only_when_changed(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -146,7 +144,8 @@ def test_journalled_problems_run_again_only_when_changed(sandbox: Sandbox, tmp_p
     )
     first = verify(problems, sandbox, journal, RULES)
     again = Counted(sandbox)
-    assert verify(problems, again, journal, RULES) == first and again.jobs == []
+    assert verify(problems, again, journal, RULES) == first
+    assert again.jobs == []
     changed = [problems[0], toy("2"), problems[2]]
     assert [p.problem_id for p in verify(changed, again, journal, RULES).problems] == [
         "toy/1",
@@ -161,7 +160,8 @@ def test_a_truncated_journal_line_is_judged_again(sandbox: Sandbox, tmp_path: Pa
     first = verify(problems, sandbox, journal, RULES)
     journal.write_bytes(journal.read_bytes()[:-7])
     again = Counted(sandbox)
-    assert verify(problems, again, journal, RULES) == first and again.problems_run == 1
+    assert verify(problems, again, journal, RULES) == first
+    assert again.problems_run == 1
     assert (
         len({json.loads(line)["content_hash"] for line in journal.read_text().splitlines()})
         == len(journal.read_text().splitlines())
@@ -181,10 +181,8 @@ def test_a_sandbox_failure_raises_and_is_never_a_reason(sandbox: Sandbox, tmp_pa
     with pytest.raises(NoVerdict, match=r" 1 of 3 .*toy/3 \(worker lost\)"):
         verify(problems, spoilt, tmp_path / "journal.jsonl", RULES, batch_size=3)
     rest = Counted(sandbox)
-    assert (
-        len(verify(problems, rest, tmp_path / "journal.jsonl", RULES).problems) == 6
-        and rest.problems_run == 1
-    )
+    assert len(verify(problems, rest, tmp_path / "journal.jsonl", RULES).problems) == 6
+    assert rest.problems_run == 1
 
 
 def test_progress_counts_problems_after_each_batch(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -251,11 +249,10 @@ def test_a_killed_pass_resumes_with_one_batch_repeated(sandbox: Sandbox, tmp_pat
     rest = Counted(sandbox)
     resumed = verify(forty(), rest, journal, RULES, batch_size=4)
     undisturbed = verify(forty(), sandbox, tmp_path / "other.jsonl", RULES)
-    assert 12 <= known < 40 and rest.problems_run == 40 - known
-    assert (
-        set_hash(resumed.problems) == set_hash(undisturbed.problems)
-        and resumed.removed == undisturbed.removed
-    )
+    assert 12 <= known < 40
+    assert rest.problems_run == 40 - known
+    assert set_hash(resumed.problems) == set_hash(undisturbed.problems)
+    assert resumed.removed == undisturbed.removed
     assert len(set(journal.read_text().splitlines())) == 40
 
 
@@ -270,8 +267,10 @@ def test_measured_times_are_journalled_and_propose_limits(sandbox: Sandbox, tmp_
     again = verify(problems, sandbox, tmp_path / "journal", Verification(repeats=1))
     quick_row, slow_row = first.measured
     assert again.measured == first.measured
-    assert slow_row.wall_s >= 0.3 and slow_row.wall_s > quick_row.wall_s
-    assert slow_row.proposed and slow_row.proposed["wall_s"] >= 5 * slow_row.wall_s
+    assert slow_row.wall_s >= 0.3
+    assert slow_row.wall_s > quick_row.wall_s
+    assert slow_row.proposed
+    assert slow_row.proposed["wall_s"] >= 5 * slow_row.wall_s
 
 
 def test_a_journal_without_times_proposes_no_limits(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -281,7 +280,8 @@ def test_a_journal_without_times_proposes_no_limits(sandbox: Sandbox, tmp_path: 
         json.dumps({key: row[key] for key in row if key not in ("wall_s", "peak_mb", HASH)}) + "\n"
     )
     verified = verify([toy("quick", "def f(x): return x + 1")], sandbox, tmp_path / "journal")
-    assert len(verified.problems) == 1 and verified.measured == ()
+    assert len(verified.problems) == 1
+    assert verified.measured == ()
 
 
 FLICKERING = "import os\ndef f(x): return x + 1 if os.urandom(1)[0] < 128 else x"
@@ -292,21 +292,17 @@ def test_a_flickering_verdict_removes_the_problem(sandbox: Sandbox, tmp_path: Pa
     one = dataclasses.replace(unsure, tests=unsure.tests[:1])
     verified = verify([sure, one], sandbox, tmp_path / "journal", Verification(repeats=16))
     assert [problem.problem_id for problem in verified.problems] == ["toy/sure"]
-    assert (
-        verified.removed[0].reason == "verdict flickers"
-        and "AC" in verified.removed[0].detail
-        and "WA" in verified.removed[0].detail
-    )
+    assert verified.removed[0].reason == "verdict flickers"
+    assert "AC" in verified.removed[0].detail
+    assert "WA" in verified.removed[0].detail
 
 
 def test_demonstrations_are_not_checked_with_mutants(sandbox: Sandbox, tmp_path: Path) -> None:
     counted = Counted(sandbox)
     verified = verify([toy("1", split="demonstrations")], counted, tmp_path / "journal")
-    assert (
-        len(verified.problems) == 1
-        and verified.strength == ()
-        and {job.source for job in counted.jobs} == set(toy().solutions)
-    )
+    assert len(verified.problems) == 1
+    assert verified.strength == ()
+    assert {job.source for job in counted.jobs} == set(toy().solutions)
 
 
 def test_journal_entries_depend_on_the_rules(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -318,7 +314,8 @@ def test_journal_entries_depend_on_the_rules(sandbox: Sandbox, tmp_path: Path) -
     )
     second, again = verify([toy()], sandbox, journal, Verification(mutants=1)), Counted(sandbox)
     assert second.strength[0].mutants == 1 < first.strength[0].mutants
-    assert verify([toy()], again, journal) == first and again.jobs == []
+    assert verify([toy()], again, journal) == first
+    assert again.jobs == []
 
 
 WRONG = "def f(x): return 2 if x == 1 else 7"
@@ -333,8 +330,10 @@ def test_a_wrong_solution_is_dropped_where_two_others_pass(
     again = verify([problem], sandbox, tmp_path / "journal", RULES)
     assert again == verified  # from the journal
     [kept] = verified.problems
-    assert kept.solutions == right and kept.extra["dropped_solutions"] == [1]
-    assert verified.strength[0].references == 2 and verified.measured
+    assert kept.solutions == right
+    assert kept.extra["dropped_solutions"] == [1]
+    assert verified.strength[0].references == 2
+    assert verified.measured
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,8 @@ def test_added_removed_and_changed_problems_add_up(
     assert changes.changed == {
         f"toy/{key}": ("statement",) for key in sorted(before & after & reworded)
     }
-    assert difference(new, new) == difference(new, new[::-1]) and not difference(new, new).changed
+    assert difference(new, new) == difference(new, new[::-1])
+    assert not difference(new, new).changed
 
 
 def test_a_removed_problem_has_the_reason_of_its_stage(tmp_path: Path) -> None:
@@ -96,11 +97,9 @@ def test_a_removed_problem_has_the_reason_of_its_stage(tmp_path: Path) -> None:
         {"toy/b": "tests too weak"},
     )
     changes = compare(store, first, second)
-    assert (
-        changes.added == ("toy/e",)
-        and changes.removed["toy/b"] == "tests too weak"
-        and "toy/d" in changes.removed
-    )
+    assert changes.added == ("toy/e",)
+    assert changes.removed["toy/b"] == "tests too weak"
+    assert "toy/d" in changes.removed
     assert changes.removed["toy/c"].startswith("licence refused: unknown")
     assert changes.counts == {"toy": (4, 2)}
 
@@ -110,9 +109,8 @@ def test_dataset_versions_are_found_by_hash_and_by_age(
 ) -> None:
     store = Store(tmp_path)
     first, second = cleaned(store, [toy("a")]), cleaned(store, [toy("b")])
-    assert find_dataset(store, "current") == second and find_dataset(
-        store, "previous"
-    ) == first == find_dataset(store, first.content_hash[:12])
+    assert find_dataset(store, "current") == second
+    assert find_dataset(store, "previous") == first == find_dataset(store, first.content_hash[:12])
     assert (
         find_dataset(
             store, store.require("datasets", "verified_problems").content_hash[:8]
@@ -170,13 +168,13 @@ def test_the_history_of_a_problem_names_its_stages(tmp_path: Path) -> None:
     assert story_of("weak")[0] == [True, False]
     assert all(part in story_of("weak")[1] for part in ("train", "MIT", "tests too weak"))
     went, story = story_of("copy")
-    assert went == [True, True, False] and "overlaps a gated problem" in story and "toy/g" in story
+    assert went == [True, True, False]
+    assert "overlaps a gated problem" in story
+    assert "toy/g" in story
     went, story = story_of("good")
-    assert (
-        went == [True, True, True]
-        and "1 of 2" in story
-        and "difficulty +0.00" in story
-        and "weights" in story
-    )
+    assert went == [True, True, True]
+    assert "1 of 2" in story
+    assert "difficulty +0.00" in story
+    assert "weights" in story
     with pytest.raises(ProblemError, match="toy/good"):
         find(current, "toy/god")

@@ -32,7 +32,8 @@ def says(sandbox: Sandbox, source: str) -> Report:
 def test_the_isolation_level_is_in_every_report(level: Sandbox) -> None:
     report = run_all(level, [call("def f(a, b):\n    return a + b")])[0]
     assert report.verdict is Verdict.AC
-    assert report.isolation == level.describe() and level.config.isolation in level.describe()
+    assert report.isolation == level.describe()
+    assert level.config.isolation in level.describe()
 
 
 @pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
@@ -269,7 +270,8 @@ def test_an_unavailable_isolation_level_raises_and_is_never_lowered() -> None:
         pytest.skip("no user namespaces here to be nobody in")
     completed = subprocess.run(nobody, capture_output=True, text=True, check=False, timeout=60)
     assert completed.returncode == 1
-    assert "IsolationError" in completed.stderr and "root needs uid 0" in completed.stderr
+    assert "IsolationError" in completed.stderr
+    assert "root needs uid 0" in completed.stderr
 
 
 def test_the_scratch_folder_is_reachable_with_any_uid() -> None:
