@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optuna.trial import Trial
 from rich.console import Console
 from rich.table import Table
 
 from artifacts.hashing import hash_data, hash_folder
 from assets.markdown import markdown
+from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.promotion.gate import points, signed
 from evaluation.reports.ablation import Contribution, contribution
 from evaluation.reports.plots import contributions
 from evaluation.scorecard import Scorecard
-from experiments.study import Study, StudyResult, run_study, train_job, write_report
+from experiments.loop import CellFailed, RunningCell
+from experiments.study import Study, StudyResult, run_study, write_report
+from experiments.training import training, trainings_at_once
 from resources.config.load import ProfileError
 from resources.config.profile import Profile
 from resources.plugin_check import check_plugins
@@ -58,8 +62,11 @@ def ablate(words: Sequence[str], seeds: int, settings: Settings, console: Consol
         raise ProfileError(f"{' and '.join(words)} make the same change: leave one out")
 
     def measure(study: Study) -> StudyResult:
-        failed: dict[str, str] = {}
-        scores = _all_scores(study, variants, seeds, failed, console)
+        studies = {BASELINE: study}
+        studies |= {each.name: study.with_changes(each.changes) for each in variants}
+        for each in studies.values():
+            _check_parts(each)
+        scores, failed = train_and_score(studies, seeds, console)
         contributions = compare(scores, variants)
         if contributions:
             show(contributions, report(contributions, failed, study, seeds), console)
@@ -132,35 +139,49 @@ def full_key(word: str) -> str:
     return word
 
 
-def _all_scores(
-    study: Study, variants: Sequence[Variant], seeds: int, failed: dict[str, str], console: Console
-) -> dict[tuple[str, int], Scorecard]:
+def train_and_score(
+    studies: Mapping[str, Study], seeds: int, console: Console
+) -> tuple[dict[tuple[str, int], Scorecard], dict[str, str]]:
     """Train and score all variants for one seed after another, so that an interrupted ablation has
-    complete comparisons for the first seeds. Adds errors to `failed`.
+    complete comparisons for the first seeds. Return the scorecards by name of the variant and seed,
+    and the runs that failed with the reason.
+
+    studies: by name of the variant, the baseline among them.
     """
-    studies = {BASELINE: study} | {each.name: study.with_changes(each.changes) for each in variants}
-    for each in studies.values():
-        _check_parts(each)
-    scorecards: dict[tuple[str, int], Scorecard] = {}
+    baseline = studies[BASELINE]
+    benchmark, record = heldout_benchmark(baseline), baseline.record("ablate", console)
+    runs: dict[str, tuple[str, int, Study, TrainingJob]] = {}
+    titles: dict[str, str] = {}
     for number in range(1, seeds + 1):
-        seed = 1000 * study.profile.seed + number
+        seed = 1000 * baseline.profile.seed + number
         for name, each in studies.items():
-            job, title = each.job(seed), f"{name}, seed {seed} ({number} of {seeds})"
-            if error := train_job(job, each, title, console):
-                failed[f"{name}, seed {seed}"] = error
-                continue
-            try:
-                scorecards[name, seed] = scorecard = score(job, study)
-            except LookupError as error:
-                failed[f"{name}, seed {seed}"] = str(error)
-                console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
-                continue
-            console.print(
-                f"  {title}: {points(scorecard.pass_at_1)} % of {len(scorecard.solved)} held-out "
-                "tasks",
-                highlight=False,
-            )
-    return scorecards
+            job = each.job(seed)
+            cell = f"{job.key} {benchmark.version}"
+            runs[cell] = name, seed, each, job
+            titles[cell] = f"{name}, seed {seed} ({number} of {seeds})"
+
+    def start(trial: Trial) -> RunningCell:
+        cell = trial.user_attrs["cell"]
+        (_, _, study, job), title = runs[cell], titles[cell]
+        console.print(f"{title} ...", highlight=False)
+        yield from training(job, study, title, console)
+        try:
+            scorecard = score(job, baseline, benchmark)
+        except LookupError as error:
+            raise CellFailed(str(error)) from error
+        share = f"{points(scorecard.pass_at_1)} % of {len(scorecard.solved)}"
+        console.print(f"  {title}: {share} held-out tasks", highlight=False)
+        return scorecard.pass_at_1
+
+    record.run(record.named(titles), start, at_once=trainings_at_once(baseline))
+    reasons = record.failed
+    scores, failed = {}, {}
+    for cell, (name, seed, _, job) in runs.items():
+        if cell in reasons:
+            failed[f"{name}, seed {seed}"] = reasons[cell]
+        else:
+            scores[name, seed] = score(job, baseline, benchmark)
+    return scores, failed
 
 
 def _check_parts(study: Study) -> None:
@@ -187,34 +208,34 @@ def _check_parts(study: Study) -> None:
     battery_stamp(study.home, config)
 
 
-def score(job: TrainingJob, study: Study) -> Scorecard:
-    """Score the best checkpoint of a finished training on the study's held-out draw.
-
-    The scorecard is stored in the job's folder and read from there the next time. Raises
-    LookupError if the training saved no checkpoint.
-    """
+def heldout_benchmark(study: Study) -> Benchmark:
+    """Return the held-out draw of the study, which no gate uses, as a benchmark."""
     from evaluation.benchmarks import heldout
     from evaluation.benchmarks.embedded import SAMPLING
-    from evaluation.evaluate import evaluate
     from problems.embedded.heldout import heldout_tasks
-    from verl_jobs.trainer.checkpoints import best
 
     sampling = SAMPLING.model_copy(update={"max_new_tokens": study.profile.training.answer_tokens})
     family = study.profile.family
     draw = study.stage.pipeline_run.draw(family.seed, study.profile.evaluation.heldout)
-    tasks = heldout_tasks(family, draw.first, draw.count)
-    benchmark, path = heldout(tasks, sampling), job.path / "heldout.json"
+    return heldout(heldout_tasks(family, draw.first, draw.count), sampling)
+
+
+def score(job: TrainingJob, study: Study, benchmark: Benchmark) -> Scorecard:
+    """Score the best checkpoint of a finished training.
+
+    The scorecard is stored in the job's folder and read from there the next time. Raises
+    LookupError if the training saved no checkpoint.
+    """
+    from evaluation.evaluate import evaluate
+    from verl_jobs.trainer.checkpoints import best
+
+    path = job.path / "heldout.json"
     if path.exists() and (scorecard := Scorecard.read(path)).benchmark_version == benchmark.version:
         return scorecard
     step, checkpoint = best(job.path, job.validations())
+    name = f"{job.run_id}-{job.key[:8]}-step-{step}"
     with study.stage.run_context.new_sandbox() as sandbox:
-        scorecard = evaluate(
-            checkpoint,
-            f"{job.run_id}-{job.key[:8]}-step-{step}",
-            hash_folder(checkpoint),
-            benchmark,
-            sandbox,
-        )
+        scorecard = evaluate(checkpoint, name, hash_folder(checkpoint), benchmark, sandbox)
     scorecard.write(path)
     return scorecard
 

@@ -2,7 +2,7 @@
 
 In: a start checkpoint, families with examples and held-out problems, an `Adaptation`. Out: one row
 for each family, way and k, with intervals, and one JSON with all inputs needed to repeat it. Each
-scorecard is stored as soon as it is measured; after a kill the measurement resumes with the next.
+scorecard is stored as soon as it is measured, and its cell recorded as finished (loop.py).
 """
 
 from __future__ import annotations
@@ -10,23 +10,27 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optuna.trial import Trial
 from pydantic import BaseModel, ConfigDict
+from rich.console import Console
 
 from artifacts.atomic import write_atomic
 from artifacts.code_hash import hash_modules
 from artifacts.hashing import hash_data, hash_folder
 from artifacts.manifest import Manifest
+from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.few_shot import chat, few_shot, lacking
 from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.bounded_mean import mean_interval
 from evaluation.statistics.hypothesis_tests import Interval, wilson
+from experiments.loop import Record, RunningCell
 from problems.schema import Problem
 from resources.stage import CONTENT
 from sandbox.sandbox import Sandbox
@@ -70,7 +74,7 @@ class AdaptationRow(BaseModel):
 
 
 @dataclass(frozen=True)
-class Study:
+class Comparison:
     """One comparison in its folder."""
 
     start: Path
@@ -89,14 +93,25 @@ class Study:
 
         on_cell is called with the cell's name, the number of cells done, and of all cells.
         """
-        cells = list(self._cells())
-        for done, cell in enumerate(cells):
-            on_cell(cell.name, done, len(cells))
-            cell.measure(sandbox)
+        cells = {cell.name: cell for cell in self._cells()}
+        record = Record(self.folder, "adapt", Console(quiet=True))
+
+        def measure(trial: Trial) -> RunningCell:
+            name = trial.user_attrs["cell"]
+            on_cell(name, list(cells).index(name), len(cells))
+            if excess := cells[name].excess:
+                text = f"the prompt is {excess} tokens longer than the model's positions allow"
+                trial.set_user_attr("note", text)
+                return None
+            yield from ()  # this cell waits for nothing
+            return cells[name].measure(sandbox).pass_at_1
+
+        record.run(record.named({name: name for name in cells}), measure)
+        notes = {name: each.user_attrs.get("note", "") for name, each in record.cells.items()}
         rows = [
             row
             for family in [*(family.name for family in self.families), ALL]
-            for row in self._rows(family, cells)
+            for row in self._rows(family, list(cells.values()), notes)
         ]
         write_atomic(self.folder / "result.json", json.dumps(self._result(rows), indent=1))
         return rows
@@ -111,13 +126,15 @@ class Study:
                         for seed in range(self.config.seeds)
                     )
 
-    def _rows(self, family: str, cells: Sequence[Cell]) -> Iterator[AdaptationRow]:
+    def _rows(
+        self, family: str, cells: Sequence[Cell], notes: Mapping[str, str]
+    ) -> Iterator[AdaptationRow]:
         family_cells = [cell for cell in cells if family in (ALL, cell.family.name)]
         before = _mean_by_task([cell for cell in family_cells if cell.way == START])
         for way, k in dict.fromkeys((cell.way, cell.k) for cell in family_cells):
             group = [cell for cell in family_cells if (cell.way, cell.k) == (way, k)]
-            if notes := sorted({cell.note for cell in group} - {""}):
-                yield AdaptationRow(family=family, way=way, k=k, note=notes[0])
+            if note := max(notes[cell.name] for cell in group):
+                yield AdaptationRow(family=family, way=way, k=k, note=note)
                 continue
             after = _mean_by_task(group)
             share = sum(after.values()) / len(after)
@@ -169,10 +186,10 @@ class Study:
 class Cell:
     """One measurement: a family, a way, k and a choice of examples.
 
-    Its scorecard, or the note why there is none, is stored under its name.
+    Its scorecard is stored under its name.
     """
 
-    study: Study
+    study: Comparison
     family: Family
     way: Way | str
     k: int
@@ -191,13 +208,6 @@ class Cell:
         return Scorecard.read(self.path)
 
     @property
-    def note(self) -> str:
-        """Return why it could not be measured, else ""."""
-        return (
-            "" if self.path.exists() else self.path.with_suffix(".note").read_text(encoding="utf-8")
-        )
-
-    @property
     def seconds(self) -> float:
         """Return the seconds of training, generation and judging."""
         measured = self.scorecard.measured
@@ -212,18 +222,21 @@ class Cell:
         begin = (self.seed - self.study.config.seed) * max(self.study.config.shots)
         return [examples[(begin + index) % len(examples)] for index in range(self.k)]
 
-    def measure(self, sandbox: Sandbox) -> None:
-        """Adapt, evaluate and store the scorecard, unless the cell has been measured."""
-        if self.path.exists() or self.path.with_suffix(".note").exists():
-            return
+    @property
+    def benchmark(self) -> Benchmark:
+        examples = self.examples() if self.way == "prompt" else []
+        return few_shot(self.name, self.family.heldout, examples, self.study.sampling)
+
+    @property
+    def excess(self) -> int:
+        """Return by how many tokens its prompt exceeds the model's positions."""
+        return lacking(self.study.start, self.benchmark)
+
+    def measure(self, sandbox: Sandbox) -> Scorecard:
+        """Adapt, evaluate, store the scorecard and return it, unless it is stored already."""
+        if self.path.exists():  # a kill came before the record had it
+            return self.scorecard
         study, learning_s = self.study, 0.0
-        prompt_examples = self.examples() if self.way == "prompt" else []
-        benchmark = few_shot(self.name, self.family.heldout, prompt_examples, study.sampling)
-        if excess := lacking(study.start, benchmark):
-            return write_atomic(
-                self.path.with_suffix(".note"),
-                f"the prompt is {excess} tokens longer than the model's positions allow",
-            )
         checkpoint = study.start
         if self.way not in (START, "prompt"):
             checkpoint = study.folder / "adapted" / self.name
@@ -238,11 +251,14 @@ class Cell:
                 checkpoint,
             )
             learning_s = time.perf_counter() - began
-        scorecard = evaluate(checkpoint, self.name, hash_folder(checkpoint), benchmark, sandbox)
+        weights = hash_folder(checkpoint)
+        scorecard = evaluate(checkpoint, self.name, weights, self.benchmark, sandbox)
         measured = scorecard.measured | {"learning_s": learning_s}
-        scorecard.model_copy(update={"measured": measured}).write(self.path)
+        scorecard = scorecard.model_copy(update={"measured": measured})
         if checkpoint != study.start and not study.keep:
             shutil.rmtree(checkpoint)
+        scorecard.write(self.path)
+        return scorecard
 
 
 def code() -> str:

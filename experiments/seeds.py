@@ -6,22 +6,25 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from optuna.trial import Trial
 from rich.console import Console
 from rich.table import Table
 
 from assets.markdown import markdown
 from evaluation.reports.plots import Band, bands
 from evaluation.statistics.hypothesis_tests import t_interval
+from experiments.loop import RunningCell
 from experiments.study import (
     Outcome,
     Study,
     StudyResult,
     outcome,
     run_study,
-    train_job,
     write_report,
 )
+from experiments.training import training, trainings_at_once
 from resources.settings import Settings
+from verl_jobs.job import TrainingJob
 
 COLUMNS = (
     "seed",
@@ -43,16 +46,31 @@ def train_seeds(count: int, settings: Settings, console: Console) -> int:
 
     def measure(study: Study) -> StudyResult:
         jobs = [study.job(1000 * study.profile.seed + number) for number in range(1, count + 1)]
-        failed: dict[int, str] = {}
-        for number, job in enumerate(jobs, 1):
-            if error := train_job(job, study, f"seed {job.seed} ({number} of {count})", console):
-                failed[job.seed] = error
+        failed = train_all(study, jobs, console)
         outcomes = [outcome(job) for job in jobs if job.done is not None]
         if outcomes:
             show(outcomes, report(outcomes, failed, study), console)
         return StudyResult(failed=len(failed), remaining=len(failed))
 
     return run_study(settings, f"ratchet train --seeds {count}", console, measure)
+
+
+def train_all(study: Study, jobs: Sequence[TrainingJob], console: Console) -> dict[int, str]:
+    """Train the jobs that have not ended. Return the seeds that failed, with the reason."""
+    by_key = {job.key: job for job in jobs}
+    titles = {
+        job.key: f"seed {job.seed} ({number} of {len(jobs)})" for number, job in enumerate(jobs, 1)
+    }
+    record = study.record("seeds", console)
+
+    def start(trial: Trial) -> RunningCell:
+        key = trial.user_attrs["cell"]
+        console.print(f"{titles[key]} ...", highlight=False)
+        yield from training(by_key[key], study, titles[key], console)
+        return outcome(by_key[key]).best
+
+    record.run(record.named(titles), start, at_once=trainings_at_once(study))
+    return {job.seed: record.failed[job.key] for job in jobs if job.key in record.failed}
 
 
 def report(outcomes: Sequence[Outcome], failed: dict[int, str], study: Study) -> Path:

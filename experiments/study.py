@@ -2,8 +2,7 @@
 
 Seeds, ablation and tuning define the trainings and compare their results; `run_study` prepares the
 start, holds the lease and records whether the study is complete. A study's id is derived from the
-profile and the champion, a training's folder from its job, so a repeated command skips finished
-trainings.
+profile and the champion, so a repeated command finds the record of its finished cells (loop.py).
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from pipelines.watch.view import View
 from resources import lease
 from resources.config.profile import Profile
 from resources.home import Home
-from resources.ray.job import train
-from resources.ray.place import ray_of
-from resources.ray.private import Joined, Private, TrainingFailed
 from resources.run_record import PipelineRun, open_run
 from resources.settings import Settings
-from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.metrics.figures import seconds_trained, series
 from verl_jobs.planner.preflight import check_settings
 
 if TYPE_CHECKING:
+    from optuna.pruners import BasePruner
+
     from artifacts.store import Artifact
+    from experiments.loop import Record
     from resources.run_context import RunContext, StageContext
 
 # All trainings of a study share the stages before `checkpoint`.
@@ -66,6 +65,8 @@ class Study:
     settings: Settings
     stage: StageContext
     rows: Artifact
+    # The command that trains, without the job's file and this process's id.
+    trainer: Sequence[str] = (sys.executable, "-m", "experiments.training_process")
 
     @property
     def home(self) -> Home:
@@ -78,10 +79,6 @@ class Study:
     @property
     def id(self) -> str:
         return self.stage.pipeline_run.record.id
-
-    def ray(self, job: TrainingJob) -> Private | Joined:
-        """Return the Ray that trains this job."""
-        return ray_of(self.home, self.profile, job)
 
     @property
     def reports(self) -> Path:
@@ -97,7 +94,13 @@ class Study:
         settings = self.settings.with_changes(changes)
         check_settings(settings.profile.training)
         stage = replace(self.stage, run_context=context_of(settings))
-        return Study(settings, stage, training_rows(stage))
+        return replace(self, settings=settings, stage=stage, rows=training_rows(stage))
+
+    def record(self, name: str, console: Console, pruner: BasePruner | None = None) -> Record:
+        """Return the record of this study's cells of one kind. The import of Optuna is slow."""
+        from experiments.loop import Record
+
+        return Record(self.stage.pipeline_run.folder, name, console, pruner)
 
     def job(self, seed: int, training: Mapping[str, Any] | None = None) -> TrainingJob:
         """Return the job of one training.
@@ -183,42 +186,6 @@ def run_study(
         console.print("Stopped. Finished work is kept; the same command resumes it.")
         return INTERRUPTED
     return 1 if result.failed else 0
-
-
-def train_job(job: TrainingJob, study: Study, title: str, console: Console) -> str:
-    """Train one job to its end and print a line per validation; skip a job that has ended.
-
-    Returns the error if the training failed, else "".
-    """
-    if job.done is not None:
-        console.print(f"{title}: already trained", highlight=False)
-        return ""
-    console.print(f"{title} ...", highlight=False)
-    printed = -1
-
-    def show_progress() -> None:
-        nonlocal printed
-        history = metrics(job.path)
-        if history:
-            last = history[-1]
-            reward = f"{title}, reward {last.get('critic/score/mean', 0.0):.2f}"
-            study.stage.report.progress.at(last["step"], job.training.steps, reward)
-        for row in history:
-            if VALIDATION in row and row["step"] > printed:
-                printed = row["step"]
-                console.print(
-                    f"  {title}: step {printed} of {job.training.steps}, validation "
-                    f"{100 * row[VALIDATION]:.1f} %",
-                    highlight=False,
-                )
-
-    try:
-        train(job, study.ray(job), on_poll=show_progress)
-    except TrainingFailed as error:
-        console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
-        return str(error)
-    show_progress()
-    return ""
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from resources.settings import Settings
 from verl_jobs import faults
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, metrics
-from verl_jobs.log import last_line
 from verl_jobs.metrics.figures import seconds_trained
 from verl_jobs.trainer.remote_checkpoints import Mirror
 
@@ -70,9 +69,6 @@ class Trials:
         """Return the trials that failed. The next command trains them again."""
         return [each.number + 1 for each in self.begun() if each.user_attrs.get("failed")]
 
-    def describe(self, point: Point) -> str:
-        return ", ".join(f"{_short(key)} {_figure(value)}" for key, value in point.items())
-
     def outcomes(self) -> list[TrialOutcome]:
         """Return the state of all trials in the order in which they began."""
         return [self._outcome(trial) for trial in self.begun()]
@@ -103,6 +99,10 @@ class Trials:
         )
 
 
+def describe(point: Point) -> str:
+    return ", ".join(f"{_short(key)} {_figure(value)}" for key, value in point.items())
+
+
 def trial_job(base: TrainingJob, point: Point) -> TrainingJob:
     """Return the job of one trial, with a folder derived from its settings.
 
@@ -122,12 +122,6 @@ def trial_job(base: TrainingJob, point: Point) -> TrainingJob:
 def validations(job: TrainingJob) -> list[tuple[int, float]]:
     """Return (step, share solved) of each validation, without the start policy's."""
     return [(step, score) for step, score in job.validations().items() if step > 0]
-
-
-def last_log_line(job: TrainingJob) -> str:
-    """Return the last line of the training process's log: why it ended."""
-    log = job.path / "trial.log"
-    return last_line(log).removeprefix("error: ") or f"it ended without a message: {log}"
 
 
 def discard_saves(job: TrainingJob) -> None:

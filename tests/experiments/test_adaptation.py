@@ -12,7 +12,7 @@ from rich.console import Console
 
 from evaluation.sampling import Sampling
 from experiments.adapt import adapt, checkpoint_folder, read_family
-from experiments.adaptation import ALL, AdaptationRow, Family, Study
+from experiments.adaptation import ALL, AdaptationRow, Comparison, Family
 from problems.demonstrations import demonstration
 from problems.embedded import families
 from problems.embedded.compositional import FamilyConfig, generate
@@ -42,7 +42,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def study(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     folder = tmp_path_factory.mktemp("adaptation")
     texts = [
         text
@@ -56,11 +56,11 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
         tuple(families.examples(FAMILY, "parity", 16)),
         tuple(families.heldout(FAMILY, "parity", 6)),
     )
-    return Study(folder / "start", (parity,), CONFIG, Sampling(max_new_tokens=8), folder / "study")
+    return Comparison(folder / "start", (parity,), CONFIG, Sampling(max_new_tokens=8), folder / "study")
 
 
 @pytest.fixture(scope="module")
-def rows(study: Study, sandbox: Sandbox) -> list[AdaptationRow]:
+def rows(study: Comparison, sandbox: Sandbox) -> list[AdaptationRow]:
     def kill_after_three(name: str, done: int, total: int) -> None:
         if done == 3:
             raise Killed
@@ -89,7 +89,7 @@ def test_a_prompt_that_is_too_long_is_noted_and_not_scored(rows: list[Adaptation
 
 
 def test_a_measured_cell_is_not_measured_again(
-    study: Study, rows: list[AdaptationRow], sandbox: Sandbox
+    study: Comparison, rows: list[AdaptationRow], sandbox: Sandbox
 ) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in (study.folder / "cells").iterdir()}
     assert study.run(sandbox) == rows
@@ -99,7 +99,7 @@ def test_a_measured_cell_is_not_measured_again(
 
 
 def test_the_result_holds_all_inputs_that_reproduce_it(
-    study: Study, rows: list[AdaptationRow]
+    study: Comparison, rows: list[AdaptationRow]
 ) -> None:
     result = json.loads((study.folder / "result.json").read_text())
     assert [AdaptationRow.model_validate(row) for row in result["rows"]] == rows
@@ -114,7 +114,7 @@ def test_the_result_holds_all_inputs_that_reproduce_it(
 
 
 def test_the_command_prints_the_table_and_the_results_path(
-    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
     changes = ("families=[digits]", "shots=[1]", "ways=[prompt]", "problems=3", "frozen=[]")

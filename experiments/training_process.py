@@ -1,8 +1,7 @@
-"""Train one trial of `ratchet tune` in a process of its own.
+"""Train one job of a study in a process of its own.
 
-`python -m experiments.trial_process RAY_FOLDER BIND ADDRESS JOB PARENT`. SIGTERM ends the training,
-which saves a checkpoint first. Exit code 0 when the training is done, else 1 with one line that
-gives the reason.
+`python -m experiments.training_process JOB PARENT`. SIGTERM ends the training, which saves a
+checkpoint first. Exit code 0 when the training is done, else 1 with one line that gives the reason.
 """
 
 from __future__ import annotations
@@ -13,18 +12,20 @@ from pathlib import Path
 
 from pipelines.process import die_with_parent
 from resources.ray.job import train
-from resources.ray.private import Joined, Private, TrainingFailed
+from resources.ray.place import ray_of
+from resources.ray.private import TrainingFailed
+from resources.settings import Settings
 from verl_jobs.job import TrainingJob
 from verl_jobs.planner.preflight import CannotTrain
 from verl_jobs.sft.start import UnfitStart
 
 
-def main(ray_folder: str, bind: str, address: str, job_file: str, parent: str) -> int:
+def main(job_file: str, parent: str) -> int:
     die_with_parent(int(parent))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    job = TrainingJob.read(Path(job_file))
+    job, settings = TrainingJob.read(Path(job_file)), Settings.read()
     try:
-        train(job, Joined(address, job) if address else Private(Path(ray_folder), job, bind))
+        train(job, ray_of(settings.home, settings.profile, job))
     except KeyboardInterrupt:
         return 1
     except (TrainingFailed, CannotTrain, UnfitStart) as error:
