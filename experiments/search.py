@@ -55,7 +55,7 @@ def suggest(trial: optuna.Trial, profile: Profile) -> Point:
             trial.suggest_int(key, int(low), int(high))
         else:
             trial.suggest_float(key, low, high, log=span.log_uniform is not None)
-    return trial.params
+    return dict(trial.params)
 
 
 def run_trial(trial: optuna.Trial, trials: Trials, study: Study, console: Console) -> RunningCell:
@@ -93,6 +93,7 @@ def _report(trial: optuna.Trial, job: TrainingJob, reported: set[int]) -> bool:
         if step not in reported:
             reported.add(step)
             trial.report(best, step)
-            if step < job.training.steps and job.done is None and trial.should_prune():
+            # asked for the last step too, because only an asked trial is compared with later ones
+            if trial.should_prune() and step < job.training.steps and job.done is None:
                 return True
     return False

@@ -25,33 +25,39 @@ def tune(settings: Settings, trials: int | None, minutes: float | None, console:
         console.print(f"{excluded}.", highlight=False, soft_wrap=True)
     count = trials or profile.tuning.trials
 
-    def measure(study: Study) -> StudyResult:
-        from experiments.search import open_search, run_trial
+    limit = profile.tuning.minutes if minutes is None else minutes
+    return run_study(
+        settings,
+        f"ratchet tune --trials {count}",
+        console,
+        lambda study: search(study, count, limit, console),
+    )
 
-        base = study.job(1000 * study.profile.seed + 1)
-        record = open_search(study, search_name(study, base), count, console)
-        history, at_once = Trials(record.search, base), trainings_at_once(study)
-        console.print(
-            f"{study.id}: {len(history.ended())} of {count} trials done, {at_once} at a time",
-            highlight=False,
-            soft_wrap=True,
-        )
-        record.run(
-            record.sampled(count),
-            lambda trial: run_trial(trial, history, study, console),
-            at_once=at_once,
-            minutes=profile.tuning.minutes if minutes is None else minutes,
-        )
-        remaining = max(0, count - len(history.ended()))
-        show(history, report(history, study), study, console)
-        if remaining:
-            console.print(
-                f"{remaining} of {count} trials remain: the same command resumes.",
-                highlight=False,
-            )
-        return StudyResult(len(history.failed()), remaining)
 
-    return run_study(settings, f"ratchet tune --trials {count}", console, measure)
+def search(study: Study, count: int, minutes: float, console: Console) -> StudyResult:
+    """Run the trials that remain of `count`, then write and print the table."""
+    from experiments.search import open_search, run_trial
+
+    base = study.job(1000 * study.profile.seed + 1)
+    record = open_search(study, search_name(study, base), count, console)
+    history, at_once = Trials(record.search, base), trainings_at_once(study)
+    console.print(
+        f"{study.id}: {len(history.ended())} of {count} trials done, {at_once} at a time",
+        highlight=False,
+        soft_wrap=True,
+    )
+    record.run(
+        record.sampled(count),
+        lambda trial: run_trial(trial, history, study, console),
+        at_once=at_once,
+        minutes=minutes,
+    )
+    remaining = max(0, count - len(history.ended()))
+    show(history, report(history, study), study, console)
+    if remaining:
+        text = f"{remaining} of {count} trials remain: the same command resumes."
+        console.print(text, highlight=False)
+    return StudyResult(len(history.failed()), remaining)
 
 
 def search_name(study: Study, base: TrainingJob) -> str:

@@ -9,13 +9,12 @@ from typing import cast
 
 import pytest
 
-from evaluation.benchmarks import heldout
-from evaluation.scorecard import Sample, Scorecard
 from experiments.ablate import (
     BASELINE,
     Variant,
     compare,
     full_key,
+    heldout_benchmark,
     limits,
     report,
     rows,
@@ -23,34 +22,16 @@ from experiments.ablate import (
     variant,
 )
 from experiments.study import Study
-from problems.embedded.heldout import heldout_draw
-from resources.config.load import ProfileError, load_profile
-from resources.run_record import Draw, open_run
+from resources.config.load import ProfileError
+from resources.run_record import Draw
 from resources.settings import Settings
+from tests.experiments.toy_study import card, study_in
 from verl_jobs.config.training import Training
-from verl_jobs.job import TrainingJob
 
 VARIANTS = [
     Variant("curriculum=window", ("training.curriculum.schedule=window",)),
     Variant("reward.format=0", ("reward.weights.format=0",)),
 ]
-
-
-def card(solved: str, version: str = "v") -> Scorecard:
-    samples = tuple(
-        Sample(task_id=f"t/{i}", completion="", program="", verdict="AC" if s == "1" else "WA")
-        for i, s in enumerate(solved)
-    )
-    return Scorecard(
-        benchmark="heldout",
-        benchmark_version=version,
-        harness_version="1",
-        checkpoint="c",
-        checkpoint_hash="h",
-        sampling={},
-        samples=samples,
-        isolation="none",
-    )
 
 
 @pytest.mark.parametrize(
@@ -155,35 +136,12 @@ def test_the_report_holds_table_plot_and_figures(tmp_path: Path) -> None:
 
 
 def test_a_stored_score_is_used_only_for_its_own_draw(tmp_path: Path) -> None:
-    profile = load_profile("small")
-    version = heldout(heldout_draw(profile.family, 1, profile.evaluation.heldout)).version
-    pipeline_run = open_run(
-        tmp_path / "runs",
-        "study-a",
-        kind="study",
-        base_seed=1,
-        profile="small",
-        why="test",
-        champion=None,
-    )
-    study = cast(
-        Study, SimpleNamespace(profile=profile, stage=SimpleNamespace(pipeline_run=pipeline_run))
-    )
-    job = TrainingJob(
-        folder=str(tmp_path),
-        run_id="study-a-s1",
-        start="s",
-        train="t",
-        validation="v",
-        inputs={},
-        training=profile.training,
-        reward=profile.reward,
-        reward_hash="f",
-        isolation="auto",
-        seed=1,
-    )
-    card("10", version).write(tmp_path / "heldout.json")
-    assert score(job, study).pass_at_1 == 0.5
-    pipeline_run.change(draws=(Draw(seed=1, first=24, count=profile.evaluation.heldout),))
+    study = study_in(tmp_path)
+    job, draw = study.job(1001), heldout_benchmark(study)
+    job.path.mkdir(parents=True)
+    card("10", draw.version).write(job.path / "heldout.json")
+    assert score(job, study, draw).pass_at_1 == 0.5
+    other = Draw(seed=1, first=24, count=study.profile.evaluation.heldout)
+    study.stage.pipeline_run.change(draws=(other,))
     with pytest.raises(LookupError, match="no candidate has a validation score"):
-        score(job, study)
+        score(job, study, heldout_benchmark(study))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 from evaluation.sampling import Sampling
@@ -31,10 +35,6 @@ FAMILY = FamilyConfig(demonstrations=40, train=2, validation=2)
 CONFIG = Adaptation(shots=(1, 16), ways=("prompt", "all", "lora"), lora=Lora(rank=2), threads=1)
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox() as sandbox:
@@ -56,19 +56,33 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
         tuple(families.examples(FAMILY, "parity", 16)),
         tuple(families.heldout(FAMILY, "parity", 6)),
     )
-    return Comparison(folder / "start", (parity,), CONFIG, Sampling(max_new_tokens=8), folder / "study")
+    return Comparison(
+        folder / "start", (parity,), CONFIG, Sampling(max_new_tokens=8), folder / "study"
+    )
 
 
 @pytest.fixture(scope="module")
 def rows(study: Comparison, sandbox: Sandbox) -> list[AdaptationRow]:
+    """The rows of a study that was killed after three cells."""
+    process = multiprocessing.get_context("fork").Process(target=run_three_cells, args=(study,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    measured = {path: path.stat().st_mtime_ns for path in (study.folder / "cells").iterdir()}
+    assert len(measured) == 3
+    rows = study.run(sandbox)
+    assert all(path.stat().st_mtime_ns == at for path, at in measured.items()), "measured again"
+    return rows
+
+
+def run_three_cells(study: Comparison) -> None:
     def kill_after_three(name: str, done: int, total: int) -> None:
         if done == 3:
-            raise Killed
+            os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(Killed):
+    torch.set_num_threads(1)  # a forked process has no thread pool
+    with Sandbox() as sandbox:
         study.run(sandbox, kill_after_three)
-    assert len(list((study.folder / "cells").glob("*.json"))) == 3
-    return study.run(sandbox)
 
 
 def test_every_way_has_a_row_for_every_k(rows: list[AdaptationRow]) -> None:

@@ -1,20 +1,18 @@
-"""`ratchet train --seeds`: outcomes, their mean and interval, and that no seed is trained twice."""
+"""`ratchet train --seeds`: outcomes, their mean and interval."""
 
 from __future__ import annotations
 
 import json
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from rich.console import Console
 
 from evaluation.reports.plots import Band, bands
 from evaluation.statistics.hypothesis_tests import t_interval
 from experiments.seeds import report, summary
-from experiments.study import Study, outcome, study_id, train_job
+from experiments.study import Study, outcome, study_id
 from resources.config.profile import Profile
 from resources.config.tuning import Tuning
 from rewards.composite import RewardConfig
@@ -103,13 +101,6 @@ def test_a_band_includes_runs_that_ended_early() -> None:
     picture = bands([Band("validation", [[(0, 0.1), (5, 0.2)], [(0, 0.2)]])])
     assert picture.count("<polyline") > 3
     assert ">validation</text>" in picture
-
-
-def test_a_finished_seed_is_not_trained_again(tmp_path: Path) -> None:
-    console = Console(file=StringIO())
-    job = finished_job(tmp_path / "a", 1, {0: 0.1})
-    train_job(job, cast(Study, None), "seed 1 (1 of 2)", console)
-    assert "seed 1 (1 of 2): already trained" in cast(Any, console.file).getvalue()
 
 
 def test_a_studys_id_depends_on_its_start_alone() -> None:

@@ -1,17 +1,12 @@
-"""`ratchet tune`: the search space, the sweep file, the trials, and resuming after a kill."""
+"""`ratchet tune`: the search space, the sweep file and the trials."""
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
-import time
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import optuna
@@ -21,7 +16,7 @@ from rich.console import Console
 from wandb.apis.public.sweeps import _validate_config_and_fill_distribution
 
 from cli import main as cli
-from experiments.search import domains, next_trial, open_search
+from experiments.search import open_search, suggest
 from experiments.search_space import change, check_search_space, own_point
 from experiments.sweep import sweep, write_sweep
 from experiments.trials import TrialOutcome, Trials, train_command
@@ -30,31 +25,12 @@ from resources.config.load import ProfileError, load_profile
 from resources.config.profile import Profile
 from resources.config.tuning import Span, Tuning
 from resources.settings import Settings
-from rewards.composite import RewardConfig
-from tests.experiments import toy_search
-from tests.experiments.toy_search import PROFILE
+from tests.experiments.toy_study import study_in
 from verl_jobs.config.algorithms import ALGORITHMS
-from verl_jobs.config.training import Training
-from verl_jobs.job import VALIDATION, TrainingJob
+from verl_jobs.job import VALIDATION
 
 # The schema of W&B's package `sweeps` (MIT), which cannot be installed because it requires numpy 1.
 SCHEMA = json.loads(Path(__file__).with_name("wandb-sweeps-0.3.0.json").read_text())
-
-
-def base(folder: Path) -> TrainingJob:
-    return TrainingJob(
-        folder=str(folder / "training" / "x"),
-        run_id="study-a-s1001",
-        start="s",
-        train="t",
-        validation="v",
-        inputs={},
-        training=Training(),
-        reward=RewardConfig(),
-        reward_hash="f",
-        isolation="auto",
-        seed=1001,
-    )
 
 
 @pytest.mark.parametrize(
@@ -234,38 +210,25 @@ def test_a_sweep_agents_command_sets_the_sampled_values(
     assert "kl_loss_coef=0.01" in output
 
 
-def trials_of(folder: Path, points: list[dict[str, Any]]) -> Trials:
-    """Return a search with these trials, all of them running."""
-    search = open_search(folder / "tuning", PROFILE, len(points))
-    for point in points:
-        search.enqueue_trial(point)
-    while any(trial.state.name == "WAITING" for trial in search.trials):
-        search.ask(domains(PROFILE))
-    return Trials(search, base(folder))
-
-
 def test_an_unfinished_trial_is_resumed_under_its_number(tmp_path: Path) -> None:
-    rates = [own_point(PROFILE) or {}, {"training.learning_rate": 1e-4}]
-    trials = trials_of(tmp_path, rates[1:])
-    assert [trial.params for trial in trials.begun()] == rates
-    first = next_trial(trials.search, domains(PROFILE), 2, set())
-    assert first
-    assert first.number == 0
-    first.set_user_attr("failed", "no memory")
-    assert trials.failed() == [1]
-    second = next_trial(trials.search, domains(PROFILE), 2, {0})
-    assert second
-    assert second.params == rates[1]
-    assert next_trial(trials.search, domains(PROFILE), 2, {0, 1}) is None  # the budget is used up
-    again = Trials(open_search(tmp_path / "tuning", PROFILE, 2), base(tmp_path))
-    resumed = next_trial(again.search, domains(PROFILE), 2, set())
-    assert resumed
-    assert resumed.params == rates[0]
-    assert again.failed() == []
+    study, console = study_in(tmp_path), Console(quiet=True)
+    profile = study.profile
+    record = open_search(study, "tune", 2, console)
+    begun = [dict(suggest(trial, profile)) for trial in record.sampled(2)]
+    assert begun[0] == own_point(profile)
+    again = open_search(study, "tune", 3, console)
+    resumed = list(again.sampled(3))
+    assert [trial.number for trial in resumed] == [0, 1, 2]
+    assert [suggest(trial, profile) for trial in resumed[:2]] == begun
 
 
 def test_validations_after_an_early_stop_are_not_part_of_the_result(tmp_path: Path) -> None:
-    trials = trials_of(tmp_path, [{"training.learning_rate": 1e-4}])
+    study = study_in(tmp_path)
+    record = open_search(study, "tune", 2, Console(quiet=True))
+    first, second = record.sampled(2)
+    suggest(first, study.profile)
+    suggest(second, study.profile)
+    trials = Trials(record.search, study.job(1001))
     for trial in trials.begun():
         folder = trials.job(trial.params).path
         folder.mkdir(parents=True)
@@ -277,11 +240,10 @@ def test_validations_after_an_early_stop_are_not_part_of_the_result(tmp_path: Pa
             for step in (0, 5, 10)
         ]
         (folder / "metrics-001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    first, second = (trials.search.trials[number] for number in (0, 1))
     (trials.job(first.params).path / "done.json").write_text("{}")
-    trials.search.tell(0, 0.1)
-    optuna.Trial(trials.search, second._trial_id).report(0.05, 5)
-    trials.search.tell(1, state=optuna.trial.TrialState.PRUNED)
+    trials.search.tell(first, 0.1)
+    second.report(0.05, 5)
+    trials.search.tell(second, state=optuna.trial.TrialState.PRUNED)
     assert trials.ended() == [1, 2]
     finished, stopped = trials.outcomes()
     assert (finished.best, finished.best_step, finished.end) == (0.1, 10, "all steps")
@@ -337,35 +299,3 @@ def test_a_change_is_written_as_the_command_line_reads_it() -> None:
         "a=reward",
         "a=2",
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_a_killed_search_resumes_and_repeats_no_step(tmp_path: Path) -> None:
-    """Uses real Optuna. A trial is a process that writes metrics, no model."""
-    folder = tmp_path / "a home"
-    command = [sys.executable, toy_search.__file__, str(folder)]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    with subprocess.Popen(
-        [*command, "5"], env=environment, start_new_session=True, stdout=subprocess.PIPE
-    ) as killed:
-        try:
-            while len(toy_search.steps_done(folder)) < 7:
-                assert killed.poll() is None
-                time.sleep(0.1)
-        finally:
-            killed.send_signal(signal.SIGKILL)
-    assert 0 < len(toy_search.ended(folder)) < 5
-    resumed = subprocess.run(
-        [*command, "5"], env=environment, check=True, capture_output=True, text=True
-    ).stdout
-    assert len(toy_search.ended(folder)) == 5
-    assert "Best: trial" in resumed
-    extended = subprocess.run(
-        [*command, "6"], env=environment, check=True, capture_output=True, text=True
-    ).stdout
-    assert len(toy_search.ended(folder)) == 6
-    assert "5 of 6 trials done" in extended
-    steps = toy_search.steps_done(folder)
-    assert len(steps) == len(set(steps)), "a step was trained twice"
-    assert "others were better" in extended, "no trial was stopped early"

@@ -7,17 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.hashing import hash_data
-from artifacts.manifest import Manifest
 from assets.training_job import training_job
 from experiments.study import Study
 from experiments.trials import discard_saves, trial_job
-from resources.home import Home
-from resources.progress import Progress
-from resources.run_context import RunContext, StageContext
-from resources.run_record import Kind, ModelVersion, StageReport, open_run
-from resources.settings import Settings
+from resources.run_record import Kind
 from tests.artifacts.object_store import no_object_store, object_store
+from tests.experiments.toy_study import study_in
 from tests.verl_jobs.saves import save_as_verl, scored
 from verl_jobs import faults
 from verl_jobs.job import TrainingJob
@@ -41,29 +36,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") -> Study:
-    profile = tmp_path / "profile.yaml"
-    profile.write_text(f"reward: {{kind: random}}\nstorage: {{root: '{root}'}}\n", encoding="utf-8")
-    run_context = RunContext.of(Settings(Home(tmp_path / "home"), str(profile)))
-    champion = ModelVersion(checkpoint="before", content_hash="c", path="before")
-    pipeline_run = open_run(
-        run_context.home.runs,
-        id,
-        kind=kind,
-        base_seed=1,
-        profile="p",
-        why="test",
-        champion=champion,
-    )
-    stage = StageContext(
-        run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
-    )
-    with stage.store.draft("datasets", "training_rows") as rows:
-        (rows / "train.parquet").write_bytes(b"rows")
-        rows_artifact = stage.store.publish(
-            rows,
-            Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""),
-        )
-    return Study(Settings(Home(tmp_path / "home"), str(profile)), stage, rows_artifact)
+    return study_in(tmp_path, f"storage: {{root: '{root}'}}", id, kind)
 
 
 def test_seeds_trials_and_variants_do_not_share_checkpoints(tmp_path: Path, root: str) -> None:
