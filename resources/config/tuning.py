@@ -97,8 +97,8 @@ class Tuning(Section):
     many times the steps.
     """
     at_once: NonNegativeInt = 0
-    """Trials that train at the same time. 0: one on a private Ray, and on a cluster as many as its
-    GPUs have room for.
+    """Trials, seeds and variants that train at the same time. 0: one on a private Ray, and on a
+    cluster as many as its GPUs have room for.
     """
 
     @field_validator("space", mode="before")

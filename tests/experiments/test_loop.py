@@ -46,6 +46,7 @@ def steps(study: Study) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 2])
 @pytest.mark.parametrize("command", [seeds, ablate, tune])
 def test_a_killed_study_resumes_and_repeats_no_step(
@@ -65,12 +66,13 @@ def test_a_killed_study_resumes_and_repeats_no_step(
     for _ in range(2):  # the second start finds nothing to do
         command(study)
     assert set(Counter(steps(study)).values()) == {1}, "a step was trained twice"
-    [journal] = study.home.runs.glob("*/cells.journal")
-    [name] = optuna.get_all_study_names(Record(journal.parent, "other", Console()).storage)[:1]
-    trials = Record(journal.parent, name, Console()).search.trials
+    storage = study.record("any", Console()).storage
+    [kind, _] = optuna.get_all_study_names(storage)
+    trials = optuna.load_study(study_name=kind, storage=storage).trials
     assert [each.state.is_finished() for each in trials] == [True] * 4
 
 
+@pytest.mark.slow
 def test_a_trial_that_is_worse_than_others_is_stopped(tmp_path: Path) -> None:
     study, console = study_in(tmp_path), Console(file=StringIO())
     record = open_search(study, "tune", 2, console)
@@ -86,7 +88,7 @@ def test_a_failed_cell_runs_again_and_a_cell_without_a_value_does_not(tmp_path: 
 
     def start(trial: optuna.Trial) -> RunningCell:
         ran.append(trial.user_attrs["cell"])
-        yield
+        yield from ()
         if trial.user_attrs["cell"] == "fails":
             raise CellFailed("no memory")
         return None

@@ -237,18 +237,18 @@ def test_validations_after_an_early_stop_are_not_part_of_the_result(tmp_path: Pa
                 "step": step,
                 "data": {VALIDATION: step / 100, "timing_s/step": 60.0},
             }
-            for step in (0, 5, 10)
+            for step in (0, 2, 4)
         ]
         (folder / "metrics-001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (trials.job(first.params).path / "done.json").write_text("{}")
-    trials.search.tell(first, 0.1)
-    second.report(0.05, 5)
+    trials.search.tell(first, 0.04)
+    second.report(0.02, 2)
     trials.search.tell(second, state=optuna.trial.TrialState.PRUNED)
     assert trials.ended() == [1, 2]
     finished, stopped = trials.outcomes()
-    assert (finished.best, finished.best_step, finished.end) == (0.1, 10, "all steps")
-    assert (stopped.best, stopped.best_step) == (0.05, 5)
-    assert stopped.end == "others were better at step 5"
+    assert (finished.best, finished.best_step, finished.end) == (0.04, 4, "all steps")
+    assert (stopped.best, stopped.best_step) == (0.02, 2)
+    assert stopped.end == "others were better at step 2"
     assert trials.best() == finished
 
 

@@ -18,6 +18,8 @@ from resources.settings import Settings
 from tests.experiments import toy_trainer
 
 TOY = """
+extends: small
+evaluation: {heldout: 2}
 training: {steps: 4, save_every: 2}
 tuning:
   reduction: 2
