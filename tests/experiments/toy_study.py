@@ -13,7 +13,7 @@ from experiments.study import Study, context_of
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import Champion, Kind, StageReport, open_run
+from resources.run_record import Kind, ModelVersion, StageReport, open_run
 from resources.settings import Settings
 from tests.experiments import toy_trainer
 
@@ -40,7 +40,7 @@ def study_in(folder: Path, profile: str = TOY, id: str = "study-a", kind: Kind =
         base_seed=1,
         profile="p",
         why="test",
-        champion=Champion(checkpoint="before", content_hash="c", path="before"),
+        champion=ModelVersion(checkpoint="before", content_hash="c", path="before"),
     )
     report = StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
     stage = StageContext(run_context, pipeline_run, report)
