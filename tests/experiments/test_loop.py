@@ -93,13 +93,14 @@ def test_a_failed_cell_runs_again_and_a_cell_without_a_value_does_not(tmp_path: 
             raise CellFailed("no memory")
         return None
 
-    console = Console(file=StringIO())
+    printed = StringIO()
+    console = Console(file=printed)
     for _ in range(2):
         record = Record(tmp_path, "study", console)
         record.run(record.named({"fails": "the first", "empty": "the second"}), start)
         assert record.failed == {"fails": "no memory"}
     assert ran == ["fails", "empty", "fails"]
-    assert console.file.getvalue().count("the first failed: no memory") == 2
+    assert printed.getvalue().count("the first failed: no memory") == 2
 
 
 def test_the_end_of_the_minutes_stops_the_cells_that_run(tmp_path: Path) -> None:
