@@ -394,10 +394,18 @@ def test_a_style_of_tests_is_one_file(clone: Path) -> None:
     answers = map(json.loads, ratchet(clone, "judge", stdin="\n".join(lines)).splitlines())
     assert [answer["verdict"] for answer in answers] == ["AC", "WA"]
     record = {"problem_id": "own/1", "source": "own", "statement": "Print.", **problem}
-    code = "import json, sys; from problems.schema import from_record as read; " + (
-        "print(read(json.loads(sys.argv[1]), '').job('', '').tests)"
-    )
-    assert "LinesTest" in python(clone, "-c", code, json.dumps(record)).stdout
+    code = """
+import json, sys
+from problems.cleaning.similarity import tests
+from problems.prompt import prompt_text
+from problems.schema import from_record
+from problems.verification.inputs import generate_inputs
+
+problem = from_record(json.loads(sys.argv[1]), "")
+print(problem.job("", "").tests, prompt_text(problem), generate_inputs(problem, 3), tests(problem))
+"""
+    used = python(clone, "-c", code, json.dumps(record | {"visible_tests": 1}))
+    assert "LinesTest" in used.stdout, used.stderr
 
 
 @adds("a new sensor")

@@ -108,12 +108,14 @@ def tests(problem: Problem) -> list[str]:
                 f"{' '.join(test['stdin'].split())} -> {' '.join(test['stdout'].split())}"
                 for test in problem.tests
             ]
-        case _:
+        case _ if problem.kind.is_code:
             return [
                 text
                 for test in problem.tests
                 for text in _assertions(test["source"], problem.entry_point)
             ]
+        case _:
+            return [str(test) for test in problem.tests]
 
 
 @dataclass(frozen=True)
