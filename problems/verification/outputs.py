@@ -140,17 +140,13 @@ def _job(problem: Problem, source: str, tests: Iterable[Test]) -> Job:
 
 
 def _direct(request: OutputRequest) -> Job:
-    if request.problem.style == "stdio":
-        return _job(
-            request.problem,
-            request.source,
-            (StdioTest(test_input["stdin"], NOTHING) for test_input in request.inputs),
-        )
-    return _job(
-        request.problem,
-        request.source,
-        (CallTest(*_arguments(test_input), NOTHING) for test_input in request.inputs),
-    )
+    tests: list[Test] = [
+        CallTest(*_arguments(test_input), NOTHING)
+        if request.problem.kind.has_entry_point
+        else StdioTest(test_input["stdin"], NOTHING)
+        for test_input in request.inputs
+    ]
+    return _job(request.problem, request.source, tests)
 
 
 def _arguments(test_input: Input) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -161,15 +157,13 @@ def _slices(request: OutputRequest, test_input: Input) -> Job:
     """Call a function appended to the program, once for each slice of the compressed output."""
     problem = request.problem
     arguments: tuple[Any, ...]
-    if problem.style == "stdio":
+    if problem.kind.has_entry_point:
+        arguments = _arguments(test_input)
+        work = f"_ratchet_wire['encode']({problem.entry_point}(*given[0], **given[1]))"
+        source = f"{request.source}\n{_wrapper(work)}"
+    else:
         arguments = (test_input["stdin"],)
         source = _wrapper(f"_ratchet_printed({request.source!r}, *given)")
-    else:
-        arguments, expression = (
-            _arguments(test_input),
-            f"{problem.entry_point}(*given[0], **given[1])",
-        )
-        source = request.source + "\n" + _wrapper(f"_ratchet_wire['encode']({expression})")
     tests = [CallTest((nth * SLICE, *arguments), {}, NOTHING) for nth in range(SLICES + 1)]
     calls = replace(problem, style="call", entry_point="_ratchet_slice")
     return _job(calls, source, tests)
