@@ -16,7 +16,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import KINDS, Artifact, Store
 from evaluation.generation.completion_cache import CompletionCache, Key
 from evaluation.sampling import CompletionOutput, Sampling
-from evaluation.scorecard import CARD, Sample, Scorecard
+from evaluation.scorecard import CARD
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.funnel import REMOVED, Stage
 from problems.schema import Problem, write_parquet
@@ -26,6 +26,7 @@ from resources.registry.ledger import Kind, Ledger
 from resources.registry.regressions import RegressionSet
 from resources.run_record import open_run
 from rewards.config import RewardConfig
+from tests.evaluation.scorecards import sample, scorecard
 from tests.test_extensions import PROBLEM
 from verl_jobs import samples
 from verl_jobs.config.training import Training
@@ -108,19 +109,16 @@ def _write_datasets(store: Store, problems: list[Problem]) -> Artifact:
 
 
 def _write_score(store: Store, name: str, checkpoint: Artifact, benchmark: str) -> Artifact:
-    verdicts = [
-        Sample(task_id=f"t/{number}", completion="x = 1", program="x = 1", verdict=verdict)
+    samples = [
+        sample(f"t/{number}", completion="x = 1", program="x = 1", verdict=verdict)
         for number, verdict in enumerate(("AC", "WA", "CE"))
     ]
-    card = Scorecard(
+    card = scorecard(
+        name,
+        samples,
         benchmark=benchmark,
         benchmark_version=hash_data(benchmark),
-        harness_version="1",
-        checkpoint=name,
         checkpoint_hash=checkpoint.content_hash,
-        sampling={"n": 1},
-        samples=tuple(verdicts),
-        isolation="none",
     )
     with store.draft("scores", score := f"{name}--{benchmark}") as folder:
         card.write(folder / CARD)

@@ -25,7 +25,7 @@ from resources.config.load import ProfileError
 from resources.run_context import RunContext, StageContext
 from resources.run_record import PipelineRun
 from resources.settings import Settings
-from tests.pipelines.home_builder import HomeBuilder, card
+from tests.pipelines.home_builder import HomeBuilder, scorecard_of
 
 FIRST_LEVEL = next_level("lord", Policy().alpha, [])
 
@@ -89,8 +89,8 @@ def challenge(
         run_id,
         "pipeline",
         {
-            "champion": card(champion, 100, 400, version),
-            "challenger": card(new, solved, 400, version),
+            "champion": scorecard_of(champion, 100, 400, version),
+            "challenger": scorecard_of(new, solved, 400, version),
         },
         champion,
     )
@@ -197,7 +197,7 @@ def test_divided_weights_are_the_same_weights(home_builder: HomeBuilder) -> None
     [*_, entry] = ledger.history()
     assert entry.decision["facts"]["weights"]
     divided = published("divided", 3)
-    challenger = card(divided, 160, 400, "draw of divided")
+    challenger = scorecard_of(divided, 160, 400, "draw of divided")
     assert earlier_tries(store, [entry], challenger) == (
         f"whole ({entry.created_at[:10]}): refuse",
     )
@@ -219,7 +219,7 @@ def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None
 
 
 def test_the_gate_receives_suspect_tasks_and_measures(home_builder: HomeBuilder) -> None:
-    suspects = {"heldout": [{"task": "t/1", "problem_id": "x", "how": "solution"}], "mbpp": []}
+    suspects = {"heldout": [{"task": "t1", "problem_id": "x", "how": "solution"}], "mbpp": []}
     artifact(
         home_builder.run_context.store,
         "datasets",
@@ -230,11 +230,11 @@ def test_the_gate_receives_suspect_tasks_and_measures(home_builder: HomeBuilder)
     stage_context = challenge(home_builder, "chain-0002", 160)
     facts = facts_of(
         stage_context,
-        card(
+        scorecard_of(
             home_builder.run_context.store.require("checkpoints", "chain-0002"), 160, 400, "v"
         ).model_copy(update={"measured": {"tokens": 800.0}}),
     )
-    assert facts.suspects == {"heldout": ("t/1",)}
+    assert facts.suspects == {"heldout": ("t1",)}
     assert facts.measures == {
         "contamination": 1 / 400,
         "tokens": 2.0,

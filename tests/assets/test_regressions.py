@@ -18,14 +18,14 @@ from assets.contestants import benchmarks_of
 from assets.promotion import gate
 from assets.training_rows import regression_problems, training_of
 from evaluation.promotion.regression import lost_tasks
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard
 from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_draw
 from problems.schema import Problem, write_parquet
 from resources.registry.regressions import BadLine, RegressionSet, boosted
 from resources.run_context import StageContext
 from resources.run_record import PipelineRun, open_run
-from tests.evaluation.test_policy import scorecard_of
+from tests.evaluation.scorecards import counted, sample, scorecard
 from tests.pipelines.home_builder import HomeBuilder
 
 ORIGIN = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "run_id": "chain-0002"}
@@ -36,25 +36,13 @@ def remember(path: Path, problems: list[Problem], number: int = 2) -> None:
     RegressionSet(path).remember(problems, number=number, **ORIGIN)
 
 
-def scorecard(
+def every_third(
     name: str, content_hash: str, problems: list[Problem], lost: range, won: range
 ) -> Scorecard:
     """Make a scorecard that solves every third task, without `lost`, and with `won`."""
     solved = [(i % 3 == 0 and i not in lost) or i in won for i in range(len(problems))]
-    samples = tuple(
-        Sample(task_id=p.problem_id, completion="", program="", verdict="AC" if s else "WA")
-        for p, s in zip(problems, solved, strict=True)
-    )
-    return Scorecard(
-        benchmark="heldout",
-        benchmark_version="draw",
-        harness_version="1",
-        checkpoint=name,
-        checkpoint_hash=content_hash,
-        sampling={},
-        samples=samples,
-        isolation="none",
-    )
+    samples = (sample(p.problem_id, s) for p, s in zip(problems, solved, strict=True))
+    return scorecard(name, samples, benchmark_version="draw", checkpoint_hash=content_hash)
 
 
 @pytest.fixture
@@ -94,8 +82,8 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
         key=lambda p: p.problem_id,
     )
     cards = {
-        "champion": scorecard("first", old.content_hash, problems, range(0), range(0)),
-        "challenger": scorecard(
+        "champion": every_third("first", old.content_hash, problems, range(0), range(0)),
+        "challenger": every_third(
             "chain-0002", new.content_hash, problems, range(1), range(1, len(problems))
         ),
     }
@@ -172,9 +160,7 @@ def test_concurrent_writers_lose_nothing_and_write_nothing_twice(tmp_path: Path)
 
 
 def test_only_reliably_solved_tasks_can_count_as_lost() -> None:
-    assert lost_tasks(scorecard_of("old", [10, 10, 9, 10]), scorecard_of("new", [5, 6, 0, 10])) == (
-        "t000",
-    )
+    assert lost_tasks(counted("old", [10, 10, 9, 10]), counted("new", [5, 6, 0, 10])) == ("t000",)
 
 
 def test_problems_that_resemble_lost_tasks_get_more_weight() -> None:

@@ -24,8 +24,7 @@ from evaluation.reports.compare_models import Contestant, compare_models
 from evaluation.scorecard import Scorecard
 from resources.registry.ledger import Ledger
 from resources.settings import Settings
-from tests.evaluation.test_gate import BETTER, LUCKY, OLD, card
-from tests.evaluation.test_policy import scorecard_of
+from tests.evaluation.scorecards import BETTER, LUCKY, OLD, card, counted
 from tests.resources.ledger_entries import put
 
 Run = Callable[..., str]
@@ -109,9 +108,9 @@ def test_a_version_that_is_not_there_is_named(run_compare: Run) -> None:
 def test_the_shared_benchmark_version_is_compared(run_compare: Run, tmp_path: Path) -> None:
     for scorecard in (
         OLD,
-        card("old", [1] * 400, version="v2"),
+        card("old", [1] * 400, benchmark_version="v2"),
         BETTER,
-        card("better", [0] * 400, version="v3"),
+        card("better", [0] * 400, benchmark_version="v3"),
     ):
         stored(tmp_path / "home", scorecard)
     assert "25.0 → 37.5 %" in run_compare("old", "better")
@@ -119,7 +118,7 @@ def test_the_shared_benchmark_version_is_compared(run_compare: Run, tmp_path: Pa
 
 def test_different_benchmark_versions_are_refused(run_compare: Run, tmp_path: Path) -> None:
     stored(tmp_path / "home", OLD)
-    stored(tmp_path / "home", card("new", [1] * 400, version="v2"))
+    stored(tmp_path / "home", card("new", [1] * 400, benchmark_version="v2"))
     with pytest.raises(Incomparable, match="benchmark versions"):
         run_compare("old", "new")
 
@@ -154,8 +153,8 @@ def test_pass_at_k_is_compared_without_suspect_tasks(run_compare: Run, tmp_path:
         encoding="utf-8",
     )
     text = run_compare(
-        written(tmp_path, scorecard_of("old", [1] * 50)),
-        written(tmp_path, scorecard_of("new", [5] * 50)),
+        written(tmp_path, counted("old", [1] * 50)),
+        written(tmp_path, counted("new", [5] * 50)),
         k=5,
         suspects=suspects,
     )
@@ -170,7 +169,7 @@ def test_missing_scores_are_named(run_compare: Run, tmp_path: Path) -> None:
     with pytest.raises(NoScorecard, match="mbpp"):
         run_compare("old", "old", benchmarks=["mbpp"])
     with pytest.raises(Incomparable, match="no benchmark"):
-        run_compare("old", written(tmp_path, card("new", [1] * 9, "mbpp")))
+        run_compare("old", written(tmp_path, card("new", [1] * 9, benchmark="mbpp")))
     with pytest.raises(Incomparable, match=r"pass@5.*\b5\b.*\bt0 has 1\b"):
         run_compare("old", "old", k=5)
 

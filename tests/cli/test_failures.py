@@ -12,9 +12,10 @@ from rich.console import Console
 from artifacts.manifest import Manifest
 from cli.failures import show_failures
 from cli.quality import show_quality
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Sample
 from resources.home import NotReady
 from resources.settings import Settings
+from tests.evaluation.scorecards import scorecard
 from tests.pipelines.home_builder import HomeBuilder
 
 SAMPLES = (
@@ -61,15 +62,9 @@ SAMPLES = (
 @pytest.fixture
 def shown(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> HomeBuilder:
     monkeypatch.setenv("RATCHET_HOME", str(home_builder.run_context.home.path))
-    card = Scorecard(
-        benchmark="heldout",
-        benchmark_version="v",
-        harness_version="1",
-        checkpoint="me",
-        checkpoint_hash="h",
-        sampling={},
-        samples=SAMPLES,
-        isolation="none",
+    card = scorecard(
+        "me",
+        SAMPLES,
         prompts={"t/1": "Write f."},
         measured={
             "tokens": 50.0,

@@ -19,36 +19,28 @@ from rich.console import Console
 from artifacts.manifest import Manifest
 from cli.prefer import PreferenceOptions, prefer, round_of
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard
 from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_draw
 from resources.settings import Settings
 from serving.preference.round import begin, read_round
 from tests.cli.conftest import Called
+from tests.evaluation.scorecards import sample, scorecard
 from tests.pipelines.home_builder import HomeBuilder
 
 ROOT = Path(__file__).parents[2]
 
 
 def card(checkpoint: str, benchmark: Benchmark) -> Scorecard:
-    samples = tuple(
-        Sample(
-            task_id=p.problem_id,
-            completion=f"{checkpoint} on {p.problem_id}",
-            program="",
-            verdict="WA",
-        )
+    samples = (
+        sample(p.problem_id, completion=f"{checkpoint} on {p.problem_id}")
         for p in benchmark.problems
     )
-    return Scorecard(
+    return scorecard(
+        checkpoint,
+        samples,
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
-        harness_version="1",
-        checkpoint=checkpoint,
-        checkpoint_hash=checkpoint,
-        sampling={},
-        samples=samples,
-        isolation="none",
         prompts={p.problem_id: benchmark.prompt(p)[-1]["content"] for p in benchmark.problems},
     )
 

@@ -18,7 +18,7 @@ import yaml
 from rich.console import Console
 
 from artifacts.manifest import Manifest
-from cli.card import card as model_card
+from cli.card import card
 from cli.explain import explain
 from cli.provenance import provenance
 from cli.rollback import rollback
@@ -34,7 +34,7 @@ from resources.home import NotReady
 from resources.registry.ledger import NothingToRollBack
 from resources.registry.versions import UnknownVersion
 from resources.settings import Settings
-from tests.pipelines.home_builder import HomeBuilder, card
+from tests.pipelines.home_builder import HomeBuilder, scorecard_of
 
 pytestmark = pytest.mark.timeout(600)  # MLflow creates its tables, slowly on a busy machine
 
@@ -47,7 +47,7 @@ def home(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> HomeBuil
     before: Scorecard | None = None
     for name, solved in (("old", 100), ("better", 150), ("alike", 152)):
         checkpoint = home_builder.checkpoint(name)
-        scored = card(checkpoint, solved, 400, "v1")
+        scored = scorecard_of(checkpoint, solved, 400, "v1")
         home_builder.scored(
             name,
             "evaluation",
@@ -140,7 +140,7 @@ def test_the_hub_can_read_the_model_card(home: HomeBuilder, tmp_path: Path) -> N
 
     with home.run_context.store.draft("scores", "better--heldout") as folder:
         checkpoint = home.run_context.store.require("checkpoints", "better")
-        scored = card(checkpoint, 150, 400, "v1")
+        scored = scorecard_of(checkpoint, 150, 400, "v1")
         scored.write(folder / "scorecard.json")
         manifest = home.run_context.store.require("scores", "better").manifest
         inputs = {"checkpoint": checkpoint.content_hash, "benchmark": "v1"}
@@ -154,7 +154,7 @@ def test_the_hub_can_read_the_model_card(home: HomeBuilder, tmp_path: Path) -> N
                 }
             ),
         )
-    assert output_of(model_card, "champion", tmp_path, False)[0] == 0
+    assert output_of(card, "champion", tmp_path, False)[0] == 0
     read = ModelCard.load(tmp_path / "README.md")
     [result] = read.data.eval_results or []
     assert (result.metric_value, result.dataset_type, result.dataset_revision) == (
@@ -176,7 +176,7 @@ def test_the_hub_can_read_the_model_card(home: HomeBuilder, tmp_path: Path) -> N
 def test_the_card_is_written_to_a_file_or_a_folder(
     home: HomeBuilder, tmp_path: Path, out: str, written: str
 ) -> None:
-    assert output_of(model_card, "champion", tmp_path / out, False)[0] == 0
+    assert output_of(card, "champion", tmp_path / out, False)[0] == 0
     assert (tmp_path / written).is_file()
 
 
@@ -184,7 +184,7 @@ def test_a_card_of_another_kind_is_refused(home: HomeBuilder, tmp_path: Path) ->
     for name in ("card.html", "present"):
         (tmp_path / "present").touch()
         with pytest.raises(NotReady, match=rf"--out: .*{name} is no folder"):
-            output_of(model_card, "champion", tmp_path / name, False)
+            output_of(card, "champion", tmp_path / name, False)
     assert not (tmp_path / "card.html").exists()
 
 
@@ -193,7 +193,10 @@ def score_new_checkpoint(home: HomeBuilder) -> None:
     new = home.checkpoint("new")
     old = home.run_context.store.require("checkpoints", "better")
     # The version is new, because the gate requires fresh tasks.
-    cards = {"challenger": card(new, 240, 400, "v2"), "champion": card(old, 150, 400, "v2")}
+    cards = {
+        "challenger": scorecard_of(new, 240, 400, "v2"),
+        "champion": scorecard_of(old, 150, 400, "v2"),
+    }
     home.scored("new", "evaluation", cards, old)
     # The gate reads suspect tasks and lost tasks from this dataset.
     with home.run_context.store.draft("datasets", "clean_problems") as folder:

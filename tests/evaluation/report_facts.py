@@ -20,33 +20,30 @@ from evaluation.reports.facts import (
     Unmeasured,
 )
 from evaluation.reports.report import groups, pick_examples
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard
 from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_draw
+from tests.evaluation.scorecards import sample, scorecard
 
 
 def card(name: str, benchmark: Benchmark, solves: list[bool]) -> Scorecard:
     wrong = "def solve(x):\n    x = sorted(x)\n    return x[::-1]"
-    samples = tuple(
-        Sample(
-            task_id=problem.problem_id,
-            completion="",
+    samples = (
+        sample(
+            problem.problem_id,
+            solved,
             program=problem.solutions[0] if solved else wrong,
-            verdict="AC" if solved else "WA",
             passed=10 if solved else 3,
             total=10,
             tags=problem.tags,
         )
         for problem, solved in zip(benchmark.problems, solves, strict=True)
     )
-    return Scorecard(
+    return scorecard(
+        name,
+        samples,
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
-        harness_version="1",
-        checkpoint=name,
-        checkpoint_hash=f"hash of {name}",
-        sampling={},
-        samples=samples,
         isolation="root: namespaces+uid+seccomp+rlimits+cgroup",
     )
 

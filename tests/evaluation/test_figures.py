@@ -10,34 +10,18 @@ import pytest
 
 from evaluation.promotion.rate import Incomparable, Rate
 from evaluation.reports.figures import Figures, clean_rate, clean_text, scores, suspects_in
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard
+from tests.evaluation.scorecards import sample, scorecard
 
 
 def card(passed: dict[str, list[tuple[bool, bool]]], source: str = "humanevalplus") -> Scorecard:
     """Make a scorecard. passed: whether base and plus pass, for each completion of each task."""
-    samples = tuple(
-        Sample(
-            task_id=task,
-            sample=k,
-            completion="",
-            program="",
-            verdict="AC" if plus else "WA",
-            sets={"base": base, "plus": plus},
-        )
+    samples = (
+        sample(task, plus, sample=k, sets={"base": base, "plus": plus})
         for task, completions in passed.items()
         for k, (base, plus) in enumerate(completions)
     )
-    return Scorecard(
-        benchmark="humaneval+",
-        benchmark_version="v",
-        harness_version="1",
-        checkpoint="me",
-        checkpoint_hash="",
-        sampling={},
-        samples=samples,
-        isolation="none",
-        source=source,
-    )
+    return scorecard("me", samples, benchmark="humaneval+", source=source)
 
 
 TWO = [(True, True), (True, False)]

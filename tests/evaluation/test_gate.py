@@ -3,48 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.promotion.gate import Decision, Incomparable, Policy, decide, regressed
-from evaluation.scorecard import Sample, Scorecard
-
-
-def card(
-    name: str,
-    solved: Sequence[bool | int],
-    benchmark: str = "heldout",
-    version: str = "v1",
-    **changes: object,
-) -> Scorecard:
-    samples = tuple(
-        Sample(task_id=f"t{i}", completion="", program="", verdict="AC" if s else "WA")
-        for i, s in enumerate(solved)
-    )
-    scorecard = Scorecard(
-        benchmark=benchmark,
-        benchmark_version=version,
-        harness_version="1",
-        checkpoint=name,
-        checkpoint_hash=f"hash of {name}",
-        sampling={"n": 1},
-        isolation="test",
-        samples=samples,
-    )
-    return scorecard.model_copy(update=changes)
+from evaluation.scorecard import Scorecard
+from tests.evaluation.scorecards import BETTER, LUCKY, OLD, card
 
 
 def failed(decision: Decision) -> list[str]:
     """Return the names of the checks that failed."""
     return [check.name for check in decision.checks if not check.passed]
-
-
-OLD = card("old", [1] * 100 + [0] * 300)
-BETTER = card("better", [1] * 90 + [0] * 10 + [1] * 60 + [0] * 240)
-LUCKY = card("lucky", [1] * 95 + [0] * 5 + [1] * 10 + [0] * 290)
 
 
 def test_a_clearly_better_challenger_is_promoted_with_reasons() -> None:
@@ -108,7 +79,10 @@ def test_a_significant_gain_below_the_minimum_is_refused() -> None:
 
 def test_a_loss_on_another_benchmark_blocks_the_promotion() -> None:
     others = [
-        (card("old", [1] * 50 + [0] * 50, "mbpp"), card("better", [1] * 30 + [0] * 70, "mbpp"))
+        (
+            card("old", [1] * 50 + [0] * 50, benchmark="mbpp"),
+            card("better", [1] * 30 + [0] * 70, benchmark="mbpp"),
+        )
     ]
     decision = decide(OLD, BETTER, others=others)
     assert not decision.promoted
@@ -117,15 +91,20 @@ def test_a_loss_on_another_benchmark_blocks_the_promotion() -> None:
 
 
 def test_an_unchanged_other_benchmark_does_not_block() -> None:
-    others = [(card("old", [0] * 164, "humaneval"), card("better", [0] * 164, "humaneval"))]
+    others = [
+        (
+            card("old", [0] * 164, benchmark="humaneval"),
+            card("better", [0] * 164, benchmark="humaneval"),
+        )
+    ]
     assert decide(OLD, BETTER, others=others).promoted
 
 
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        (card("new", [1] * 400, version="v2"), "benchmark versions"),
-        (card("new", [1] * 400, "mbpp"), "different benchmarks"),
+        (card("new", [1] * 400, benchmark_version="v2"), "benchmark versions"),
+        (card("new", [1] * 400, benchmark="mbpp"), "different benchmarks"),
         (card("new", [1] * 399), "1 task.*t399"),
         (card("new", [1] * 400, harness_version="2"), "harness versions"),
         (card("new", [1] * 400, sampling={"n": 2}), "samplings"),
@@ -169,8 +148,8 @@ def test_the_decision_does_not_depend_on_the_order_of_the_tasks(
 
 
 def test_only_a_significant_loss_is_a_regression() -> None:
-    fallen = regressed(OLD, card("old", [1] * 60 + [0] * 340, version="v2"))
-    wobbled = regressed(OLD, card("old", [1] * 90 + [0] * 310, version="v2"))
+    fallen = regressed(OLD, card("old", [1] * 60 + [0] * 340, benchmark_version="v2"))
+    wobbled = regressed(OLD, card("old", [1] * 90 + [0] * 310, benchmark_version="v2"))
     assert fallen.fell
     assert re.search(r"100 of 400.*60 of 400.*p = 0\.0003", fallen.reason)
     assert not wobbled.fell

@@ -10,8 +10,8 @@ import pytest
 
 from evaluation.preference.contestants import Contestant, read_contestant, read_statements
 from evaluation.preference.pairs import make_pairs, order
-from evaluation.scorecard import Sample, Scorecard
 from problems.columns import ProblemError
+from tests.evaluation.scorecards import sample, scorecard
 
 TASKS = [f"t/{i}" for i in range(60)]
 STATEMENTS = {task: f"Do {task}." for task in TASKS}
@@ -36,21 +36,10 @@ def test_completions_and_prompts_are_read_plain_and_gzipped(tmp_path: Path) -> N
 
 def test_a_scorecard_is_a_contestant_named_after_its_checkpoint(tmp_path: Path) -> None:
     samples = (
-        Sample(task_id="a", sample=1, completion="second", program="", verdict="AC"),
-        Sample(task_id="a", completion="first", program="", verdict="WA"),
+        sample("a", sample=1, completion="second"),
+        sample("a", completion="first"),
     )
-    card = Scorecard(
-        benchmark="b",
-        benchmark_version="v",
-        harness_version="1",
-        checkpoint="chain-0003",
-        checkpoint_hash="h",
-        sampling={},
-        samples=samples,
-        isolation="none",
-        prompts={"a": "Do a."},
-    )
-    card.write(tmp_path / "card.json")
+    scorecard("chain-0003", samples, prompts={"a": "Do a."}).write(tmp_path / "card.json")
     assert read_contestant(tmp_path / "card.json") == Contestant(
         "chain-0003", {"a": ("first", "second")}, {"a": "Do a."}
     )

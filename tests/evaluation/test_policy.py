@@ -18,8 +18,8 @@ from evaluation.promotion.gate import (
     announced,
     decide,
 )
-from evaluation.scorecard import Sample, Scorecard
-from tests.evaluation.test_gate import BETTER, OLD, card
+from evaluation.scorecard import Scorecard
+from tests.evaluation.scorecards import BETTER, OLD, card, counted
 
 GATES = tuple(
     Gate(
@@ -37,34 +37,18 @@ def tagged(scorecard: Scorecard, tags: Sequence[tuple[str, ...]]) -> Scorecard:
     return scorecard.model_copy(update={"samples": samples})
 
 
-def scorecard_of(name: str, passing: Sequence[int], n: int = 10) -> Scorecard:
-    """Make a scorecard with n samples per task. passing: how many of them pass."""
-    samples = tuple(
-        Sample(
-            task_id=f"t{i:03d}",
-            sample=k,
-            completion="",
-            program="",
-            verdict="AC" if k < c else "WA",
-        )
-        for i, c in enumerate(passing)
-        for k in range(n)
-    )
-    return card(name, [1]).model_copy(update={"samples": samples, "sampling": {"n": n}})
-
-
 def failed(decision: Decision) -> list[str]:
     return [check.name for check in decision.checks if not check.passed]
 
 
 def test_a_possible_loss_beyond_the_margin_blocks() -> None:
     few = (
-        card("old", [1] * 10 + [0] * 10, "mbpp"),
-        card("better", [1] * 9 + [0] * 10 + [1], "mbpp"),
+        card("old", [1] * 10 + [0] * 10, benchmark="mbpp"),
+        card("better", [1] * 9 + [0] * 10 + [1], benchmark="mbpp"),
     )
     many = (
-        card("old", [1] * 500 + [0] * 500, "mbpp"),
-        card("better", [1] * 495 + [0] * 500 + [1] * 5, "mbpp"),
+        card("old", [1] * 500 + [0] * 500, benchmark="mbpp"),
+        card("better", [1] * 495 + [0] * 500 + [1] * 5, benchmark="mbpp"),
     )
     refused = decide(OLD, BETTER, others=[few])
     assert failed(refused) == ["not worse"]
@@ -74,8 +58,8 @@ def test_a_possible_loss_beyond_the_margin_blocks() -> None:
 
 def test_a_benchmark_with_its_own_margin_must_be_measured() -> None:
     other = (
-        card("old", [1] * 500 + [0] * 500, "mbpp"),
-        card("better", [1] * 490 + [0] * 500 + [1] * 10, "mbpp"),
+        card("old", [1] * 500 + [0] * 500, benchmark="mbpp"),
+        card("better", [1] * 490 + [0] * 500 + [1] * 10, benchmark="mbpp"),
     )
     assert failed(decide(OLD, BETTER, Policy(margins={"mbpp": 0.002}), [other])) == ["not worse"]
     absent = decide(OLD, BETTER, Policy(margins={"humaneval": 0.05}), [other])
@@ -166,7 +150,7 @@ def test_alpha_spending_falls_per_decision_and_recovers_after_a_promotion() -> N
 
 
 def test_a_gain_in_pass_at_5_can_promote() -> None:
-    before, after = scorecard_of("old", [10] * 40 + [0] * 160), scorecard_of("new", [2] * 200)
+    before, after = counted("old", [10] * 40 + [0] * 160), counted("new", [2] * 200)
     decision = decide(before, after, Policy(k=5, tags=()))
     assert decision.promoted
     assert decision.comparison is not None
@@ -178,7 +162,7 @@ def test_a_gain_in_pass_at_5_can_promote() -> None:
 
 def test_k_may_not_exceed_the_number_of_completions() -> None:
     with pytest.raises(ValueError, match=r"pass@20 needs 20"):
-        decide(scorecard_of("old", [5] * 30), scorecard_of("new", [6] * 30), Policy(k=20))
+        decide(counted("old", [5] * 30), counted("new", [6] * 30), Policy(k=20))
 
 
 def test_the_clean_score_is_reported_with_the_full_score() -> None:
@@ -220,5 +204,12 @@ def test_every_check_that_refuses_has_a_sentence() -> None:
 def test_another_version_of_another_benchmark_is_refused() -> None:
     with pytest.raises(Incomparable, match="benchmark versions"):
         decide(
-            OLD, BETTER, others=[(card("old", [1], "mbpp", "v1"), card("new", [1], "mbpp", "v2"))]
+            OLD,
+            BETTER,
+            others=[
+                (
+                    card("old", [1], benchmark="mbpp", benchmark_version="v1"),
+                    card("new", [1], benchmark="mbpp", benchmark_version="v2"),
+                )
+            ],
         )

@@ -23,8 +23,7 @@ from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_draw
 from problems.schema import Problem
 from tests.evaluation.report_facts import facts_of
-from tests.evaluation.test_gate import BETTER, OLD
-from tests.evaluation.test_policy import scorecard_of
+from tests.evaluation.scorecards import BETTER, OLD, counted
 
 
 def grouped(card: Scorecard, size: int) -> Scorecard:
@@ -77,11 +76,11 @@ def test_the_announced_gain_of_related_tasks_is_larger() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (scorecard_of("old", [1] * 30, n=1), scorecard_of("new", [5] * 30, n=5)),
+        (counted("old", [1] * 30, n=1), counted("new", [5] * 30, n=5)),
         (
-            scorecard_of("old", [1] * 30, n=2),
-            scorecard_of("new", [1] * 30, n=2).model_copy(
-                update={"samples": scorecard_of("new", [1] * 30, n=2).samples[:-1]}
+            counted("old", [1] * 30, n=2),
+            counted("new", [1] * 30, n=2).model_copy(
+                update={"samples": counted("new", [1] * 30, n=2).samples[:-1]}
             ),
         ),
     ],
@@ -93,7 +92,7 @@ def test_unequal_numbers_of_completions_are_refused(before: Scorecard, after: Sc
 
 
 def test_a_gate_at_pass_at_5_names_its_test_everywhere() -> None:
-    before, after = scorecard_of("old", [3, 0] * 50), scorecard_of("new", [3, 1] * 50)
+    before, after = counted("old", [3, 0] * 50), counted("new", [3, 1] * 50)
     decision = decide(before, after, Policy(k=5, tags=()))
     recorded = decision.model_dump(mode="json")
     test = name_of_test(recorded["comparison"])
@@ -126,14 +125,14 @@ def test_a_headline_names_the_benchmark_of_the_gate() -> None:
 
 
 def test_the_required_gain_of_several_completions_is_stated() -> None:
-    decision = decide(scorecard_of("old", [5] * 40), scorecard_of("new", [5] * 39 + [6]))
+    decision = decide(counted("old", [5] * 40), counted("new", [5] * 39 + [6]))
     [gain, *_] = required_for_promotion(decision.model_dump(mode="json"))
     assert re.search(r"\d+\.\d points on heldout", gain)
 
 
 @pytest.mark.parametrize("solved", [0, 100])
 def test_all_or_nothing_solved_has_an_interval(solved: int) -> None:
-    rate = Rate.of(scorecard_of("one", [solved // 10] * 20))
+    rate = Rate.of(counted("one", [solved // 10] * 20))
     assert rate.high - rate.low == pytest.approx(0.168, abs=0.01)
 
 

@@ -13,28 +13,10 @@ from evaluation.promotion.required_sample_size import (
     tasks_needed,
     wins_needed,
 )
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard
+from tests.evaluation.scorecards import card
 
 TASKS = 200
-
-
-def card(solved: set[int], who: str, benchmark: str = "heldout", tasks: int = TASKS) -> Scorecard:
-    samples = tuple(
-        Sample(
-            task_id=f"t/{i:04}", completion="", program="", verdict="AC" if i in solved else "WA"
-        )
-        for i in range(tasks)
-    )
-    return Scorecard(
-        benchmark=benchmark,
-        benchmark_version="v",
-        harness_version="1",
-        checkpoint=who,
-        checkpoint_hash=who,
-        sampling={},
-        samples=samples,
-        isolation="none",
-    )
 
 
 def gated(
@@ -47,8 +29,10 @@ def gated(
     half = tasks // 2
 
     def pair(won: int, lost: int, benchmark: str) -> tuple[Scorecard, Scorecard]:
-        after = set(range(lost, half + won))
-        return card(set(range(half)), "old", benchmark, tasks), card(after, "new", benchmark, tasks)
+        return (
+            card("old", (i < half for i in range(tasks)), benchmark=benchmark),
+            card("new", (lost <= i < half + won for i in range(tasks)), benchmark=benchmark),
+        )
 
     before, after = pair(won, lost, "heldout")
     return decide(
@@ -100,6 +84,7 @@ def test_a_loss_elsewhere_states_the_allowed_losses() -> None:
 
 def test_promotions_and_champion_weights_require_nothing() -> None:
     assert required_for_promotion(gated(40, 0).model_dump(mode="json")) == []
-    same = decide(card({1}, "same"), card({1}, "same"))
+    one = card("same", (i == 1 for i in range(TASKS)))
+    same = decide(one, one)
     [sentence] = required_for_promotion(same.model_dump(mode="json"))
     assert "weights" in sentence

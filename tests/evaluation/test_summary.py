@@ -10,30 +10,13 @@ from evaluation.promotion.checks import Facts
 from evaluation.promotion.gate import decide
 from evaluation.promotion.policy import Policy
 from evaluation.promotion.summary import decision_summary
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard
+from tests.evaluation.scorecards import sample, scorecard
 
 
 def card(who: str, solved: range, tags: tuple[str, ...] = (), tagged: int = 0) -> Scorecard:
-    samples = tuple(
-        Sample(
-            task_id=f"t/{i}",
-            completion="",
-            program="",
-            verdict="AC" if i in solved else "WA",
-            tags=tags if i < tagged else (),
-        )
-        for i in range(400)
-    )
-    return Scorecard(
-        benchmark="heldout",
-        benchmark_version="v",
-        harness_version="1",
-        checkpoint=who,
-        checkpoint_hash=who,
-        sampling={},
-        samples=samples,
-        isolation="none",
-    )
+    samples = (sample(f"t/{i}", i in solved, tags=tags if i < tagged else ()) for i in range(400))
+    return scorecard(who, samples)
 
 
 OLD = card("old", range(100))

@@ -16,6 +16,7 @@ from problems.schema import Problem
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
 from tests.evaluation.judging import judge_completions
+from tests.evaluation.scorecards import scorecard
 
 TASK = Problem(
     "toy/0",
@@ -51,14 +52,10 @@ def card(sandbox: Sandbox) -> Scorecard:
     samples, isolation = judge_completions(
         benchmark, [CompletionOutput(CASES[name][0], 10, name == "cut") for name in names], sandbox
     )
-    return Scorecard(
+    return scorecard(
+        "me",
+        samples,
         benchmark="toy",
-        benchmark_version="1",
-        harness_version="1",
-        checkpoint="me",
-        checkpoint_hash="h",
-        sampling={},
-        samples=samples,
         isolation=isolation,
         measured={"tokens": 100.0, "generation_s": 36.0, "quality_style": 0.5},
     )

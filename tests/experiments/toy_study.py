@@ -8,13 +8,14 @@ from pathlib import Path
 
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard
 from experiments.study import Study, context_of
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
 from resources.run_record import Kind, ModelVersion, StageReport, open_run
 from resources.settings import Settings
+from tests.evaluation.scorecards import sample, scorecard
 from tests.experiments import toy_trainer
 
 TOY = """
@@ -64,17 +65,5 @@ def changed(study: Study, *changes: str) -> Study:
 
 def card(solved: str, version: str = "v") -> Scorecard:
     """Return a scorecard of as many tasks as `solved` has digits; 1 is a solved task."""
-    samples = tuple(
-        Sample(task_id=f"t/{i}", completion="", program="", verdict="AC" if s == "1" else "WA")
-        for i, s in enumerate(solved)
-    )
-    return Scorecard(
-        benchmark="heldout",
-        benchmark_version=version,
-        harness_version="1",
-        checkpoint="c",
-        checkpoint_hash="h",
-        sampling={},
-        samples=samples,
-        isolation="none",
-    )
+    samples = (sample(f"t/{i}", digit == "1") for i, digit in enumerate(solved))
+    return scorecard("c", samples, benchmark_version=version)

@@ -7,29 +7,24 @@ from typing import Literal
 
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard
 from resources.home import Home
 from resources.run_context import RunContext
 from resources.run_record import Kind, ModelVersion, open_run
 from resources.settings import Settings
+from tests.evaluation.scorecards import card
 
 
-def card(
+def scorecard_of(
     checkpoint: Artifact, solved: int, tasks: int, version: str, benchmark: str = "heldout"
 ) -> Scorecard:
-    samples = tuple(
-        Sample(task_id=f"t/{i}", completion="", program="", verdict="AC" if i < solved else "WA")
-        for i in range(tasks)
-    )
-    return Scorecard(
+    """Make the scorecard of a checkpoint that solves the first tasks."""
+    return card(
+        checkpoint.manifest.name,
+        [i < solved for i in range(tasks)],
         benchmark=benchmark,
         benchmark_version=version,
-        harness_version="1",
-        checkpoint=checkpoint.manifest.name,
         checkpoint_hash=checkpoint.content_hash,
-        sampling={},
-        samples=samples,
-        isolation="none",
     )
 
 
@@ -81,7 +76,7 @@ class HomeBuilder:
     def promoted(self, name: str, solved: int = 60, tasks: int = 100) -> Artifact:
         """Add a champion with the score of its decision."""
         checkpoint, before = self.checkpoint(name), self.run_context.ledger.champion()
-        scorecard = card(checkpoint, solved, tasks, f"draw of {name}")
+        scorecard = scorecard_of(checkpoint, solved, tasks, f"draw of {name}")
         self.scored(name, "pipeline", {"challenger" if before else "champion": scorecard}, None)
         kind: Literal["promote", "install"] = "promote" if before else "install"
         self.run_context.ledger.append(

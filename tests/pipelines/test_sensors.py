@@ -15,7 +15,7 @@ from pipelines.sensors.retraining import champion_regression, changed_problems, 
 from problems.catalogue import add_source
 from resources import lease
 from resources.config.profile import Automation
-from tests.pipelines.home_builder import HomeBuilder, card
+from tests.pipelines.home_builder import HomeBuilder, scorecard_of
 from tests.pipelines.ticks import tick
 
 
@@ -198,7 +198,10 @@ def test_a_champion_is_evaluated_again_after_a_day(
 def rescored(home_builder: HomeBuilder, solved: int) -> None:
     champion = home_builder.promoted("chain-0001-sft", solved=60)
     home_builder.scored(
-        "rescore-1", "rescore", {"champion": card(champion, solved, 100, "a fresh draw")}, champion
+        "rescore-1",
+        "rescore",
+        {"champion": scorecard_of(champion, solved, 100, "a fresh draw")},
+        champion,
     )
 
 

@@ -17,7 +17,7 @@ from problems.dataset.evidence import CONTAMINATION, SUSPECTS
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import write_parquet
 from resources.run_record import ModelVersion, open_run
-from tests.pipelines.home_builder import HomeBuilder, card
+from tests.pipelines.home_builder import HomeBuilder, scorecard_of
 from tests.pipelines.ticks import tick
 
 
@@ -72,7 +72,9 @@ def rescored(
     )
     with home_builder.run_context.store.draft("scores", name) as folder:
         (folder / "not_measured.json").write_text("{}", encoding="utf-8")
-        card(checkpoint, 5, 8, version, "validation").write(folder / "champion--validation.json")
+        scorecard_of(checkpoint, 5, 8, version, "validation").write(
+            folder / "champion--validation.json"
+        )
         home_builder.run_context.store.publish(
             folder,
             Manifest(
