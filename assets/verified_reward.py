@@ -55,7 +55,7 @@ def stored_result(home: Home, config: RewardConfig) -> dict[str, Any] | None:
         return None
     fix = "delete it, and run `ratchet reward verify`"
     with reading(path, fix):
-        return dict(unseal(path.read_text(encoding="utf-8"), path, fix))
+        return unseal(path.read_text(encoding="utf-8"), path, fix)
 
 
 def battery_stamp(home: Home, config: RewardConfig) -> str:

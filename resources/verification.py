@@ -6,6 +6,7 @@ that have none. Artifacts have manifests (`Store.verify_all`), the ledger has it
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -83,7 +84,8 @@ def _is_sealed(path: Path) -> bool:
 
 def _read(path: Path) -> dict[str, Any]:
     with reading(path, FIX):
-        return dict(unseal(path.read_text(encoding="utf-8"), path, FIX))
+        text = path.read_text(encoding="utf-8")
+        return dict(json.loads(text)) if path.name == SAVE else unseal(text, path, FIX)
 
 
 def _hashed_lines(path: Path) -> int:

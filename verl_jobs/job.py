@@ -174,7 +174,7 @@ def read_done(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     with reading(path, FIX):
-        done = dict(unseal(path.read_text(encoding="utf-8"), path, FIX))
+        done = unseal(path.read_text(encoding="utf-8"), path, FIX)
         logs = {name: each for name, each in done.get("files", {}).items() if "/" not in name}
     check_files(folder, logs, FIX)
     return done

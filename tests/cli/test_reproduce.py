@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from artifacts.integrity import CorruptArtifact, hashes_of
+from artifacts.integrity import CorruptArtifact, hashes_of, seal
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from cli.lookup.scored_benchmark import NotReproducible
@@ -130,7 +130,9 @@ def forge(home_builder: HomeBuilder, score: Artifact, card: Scorecard) -> None:
     manifest = score.manifest.model_copy(
         update={"content_hash": card.content_hash, "files": hashes_of(score.path)}
     )
-    (score.path / "manifest.json").write_text(manifest.model_dump_json(), encoding="utf-8")
+    (score.path / "manifest.json").write_text(
+        seal(manifest.model_dump_json(indent=1)), encoding="utf-8"
+    )
     home_builder.run_context.store.point(manifest)
 
 

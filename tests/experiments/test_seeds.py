@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from artifacts.integrity import seal
 from evaluation.reports.plots import Band, bands
 from evaluation.statistics.hypothesis_tests import t_interval
 from experiments.seeds import report, summary
@@ -44,7 +45,7 @@ def finished_job(folder: Path, seed: int, validations: dict[int, float]) -> Trai
         for step, share in validations.items()
     ]
     (folder / "metrics-001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "done.json").write_text("{}")
+    (folder / "done.json").write_text(seal('{\n "files": {}\n}'))
     return job
 
 

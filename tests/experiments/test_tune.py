@@ -240,7 +240,7 @@ def test_validations_after_an_early_stop_are_not_part_of_the_result(tmp_path: Pa
             for step in (0, 2, 4)
         ]
         (folder / "metrics-001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (trials.job(first.params).path / "done.json").write_text("{}")
+    trials.job(first.params).finish()
     trials.search.tell(first, 0.04)
     second.report(0.02, 2)
     trials.search.tell(second, state=optuna.trial.TrialState.PRUNED)

@@ -57,7 +57,7 @@ def main(job: TrainingJob) -> None:
             steps(job, training, done, save)
         except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError):
             sys.exit(DIED if wait_for_dead_actors() else 1)
-        (job.path / "done.json").write_text("{}")
+        job.finish()
 
 
 def steps(job: TrainingJob, training: Training, done: int, save: Path) -> None:

@@ -51,7 +51,7 @@ def main(job: TrainingJob) -> None:
                 say(job, f"saves and ends: {why}")
                 sys.exit(DIED)
             time.sleep(0.1)
-        (job.path / "done.json").write_text("{}")
+        job.finish()
 
 
 def say(job: TrainingJob, text: str) -> None:
