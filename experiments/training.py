@@ -9,6 +9,7 @@ import subprocess
 from rich.console import Console
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import seal
 from experiments.loop import CellFailed, RunningCell
 from experiments.study import Study
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
@@ -55,7 +56,7 @@ def _show(job: TrainingJob, study: Study, title: str, printed: int, console: Con
 def _start(job: TrainingJob, study: Study) -> subprocess.Popen[bytes]:
     file = job.path / "cell.json"
     job.path.mkdir(parents=True, exist_ok=True)
-    write_atomic(file, job.model_dump_json(indent=1))
+    write_atomic(file, seal(job.model_dump_json(indent=1)))
     with (job.path / "cell.log").open("ab") as log:
         return subprocess.Popen(
             [*study.trainer, str(file), str(os.getpid())],
