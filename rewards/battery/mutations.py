@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from artifacts.parsing import parse
 from rewards.battery.constructs import SENTENCES, STATEMENTS
+from rewards.extraction import after_thought
 from sandbox.protocol import Report
 
 COUNTS = (1, 5, 25)
@@ -245,10 +246,12 @@ def _before(text: str) -> Callable[[Draft], Draft]:
 
 
 def _after(text: str) -> Callable[[Draft], Draft]:
-    """Add text after a program; before it for final answers and for text with a code fence."""
+    """Add text after a program; before it for final answers, and for text that would take its
+    place: with a code fence, or a thought.
+    """
     return lambda draft: (
         replace(draft, after=f"{draft.after}\n{text}")
-        if draft.program and "```" not in text
+        if draft.program and "```" not in text and after_thought(text) == text
         else _before(text)(draft)
     )
 
