@@ -20,7 +20,20 @@ from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
 # Inputs that are artifacts, even if no artifact of that name is left.
-AN_ARTIFACT = frozenset({"start", "checkpoint", "clean_problems", "base_model"})
+AN_ARTIFACT = frozenset(
+    [
+        "start",
+        "checkpoint",
+        "base_model",
+        "raw_problems",
+        "verified_problems",
+        "augmented_problems",
+        "synthetic_problems",
+        "clean_problems",
+        "difficulty_rankings",
+        "training_rows",
+    ]
+)
 REPORT = "contamination.json"
 
 

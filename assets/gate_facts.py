@@ -12,6 +12,7 @@ from pathlib import Path
 
 from artifacts.integrity import read_manifest
 from artifacts.manifest import Manifest
+from artifacts.passport import ManifestIndex, walk
 from artifacts.store import Artifact, Store, manifests
 from artifacts.tensors import weights_hash
 from assets.verified_reward import unverified_by
@@ -24,9 +25,6 @@ from problems.dataset.evidence import suspects_of
 from resources.registry.ledger import Entry
 from resources.run_context import StageContext
 from rewards import watch
-
-ARTIFACTS = ("datasets", "checkpoints")
-START = "start"  # role of a checkpoint's input that is a checkpoint itself
 
 
 def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] = ()) -> Facts:
@@ -130,34 +128,8 @@ def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:
 
     Inputs that are not artifacts (a reward, a source) do not count.
     """
-    by_hash: dict[str, Manifest] = {}
-    for kind in ARTIFACTS:
-        for path in manifests(store.cache / kind):
-            stored = read_manifest(path)
-            by_hash[stored.content_hash] = stored
-    artifact_names = {name for kind in ARTIFACTS for name in store.names(kind)}
-    missing, visited, queue = [], set(), [manifest]
-    while queue:
-        for name, content in queue.pop().inputs.items():
-            if content in visited or (name not in artifact_names and name != START):
-                continue
-            visited.add(content)
-            if (link := by_hash.get(content) or _remote(store, name, content)) is None:
-                missing.append(f"{name} {content[:12]}")
-            else:
-                queue.append(link)
-    return tuple(missing)
-
-
-def _remote(store: Store, name: str, content: str) -> Manifest | None:
-    """Return the manifest of an artifact in a remote root that has no local copy yet."""
-    if store.is_local:
-        return None
-    names = store.names("checkpoints") if name == START else [name]
-    versions = (
-        version for kind in ARTIFACTS for each in names for version in store.versions(kind, each)
-    )
-    return next((version.manifest for version in versions if version.content_hash == content), None)
+    index = ManifestIndex.of(store)
+    return tuple(walk(index.node_of(manifest), index).missing)
 
 
 def _measures(

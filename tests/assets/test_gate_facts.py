@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +112,15 @@ def test_a_passport_is_complete_until_a_link_is_missing(tmp_path: Path) -> None:
     assert missing_links(store, end) == ()
     (tmp_path / "datasets" / "raw_problems" / raw.key / "manifest.json").unlink()
     assert missing_links(store, end) == (f"raw_problems {raw.content_hash[:12]}",)
+
+
+def test_a_base_model_of_which_no_version_is_left_is_missing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    base = artifact(store, "checkpoints", "base_model")
+    end = artifact(store, "checkpoints", "chain-0001", {"base_model": base.content_hash})
+    assert missing_links(store, end) == ()
+    shutil.rmtree(tmp_path / "checkpoints" / "base_model")
+    assert missing_links(store, end) == (f"base_model {base.content_hash[:12]}",)
 
 
 def test_a_repeated_decision_is_the_same(
