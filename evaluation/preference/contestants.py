@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from artifacts.integrity import CorruptArtifact
 from evaluation import completions
 from evaluation.scorecard import Scorecard
 from problems.columns import ProblemError
@@ -40,9 +41,9 @@ def read_contestant(path: Path) -> Contestant:
     ).lstrip().startswith("{"):
         try:
             return of_card(Scorecard.read(path))
-        except (ValidationError, ValueError) as error:
+        except (ValidationError, ValueError, CorruptArtifact) as error:
             raise ProblemError(
-                "it is not a scorecard",
+                "it is not a scorecard, or was changed after it was written",
                 "give a scorecard (.json), or completions (.jsonl, .jsonl.gz)",
                 str(path),
             ) from error

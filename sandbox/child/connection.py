@@ -21,14 +21,7 @@ from typing import Any
 from sandbox.child.awaited import elements_of, result_of
 from sandbox.child.changed_parts import Walk, walked
 from sandbox.child.objects import SPECIAL
-from sandbox.child.proxies import (
-    CandidateFunction,
-    Memory,
-    StandIn,
-    TooEarly,
-    memory_of,
-    stand_in_class,
-)
+from sandbox.child.proxies import FunctionStub, Memory, StandIn, TooEarly, memory_of, stand_in_class
 from sandbox.child.raised import Exceptions, ProgramRaised
 from sandbox.child.records import RecordCodec
 from sandbox.wire import MAX_FRAME, NotPlain, Tree, dump, frame, parse
@@ -55,7 +48,7 @@ class Program(RecordCodec):
         super().__init__()
         self._connection = connection
         self.most_printed, self.printed_bytes = most_printed, 0
-        self.candidate = CandidateFunction(self, name)
+        self.candidate = FunctionStub(self, name)
         self.raised: BaseException | None = None
         self.gone = False
         self.loaded = False

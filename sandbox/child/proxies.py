@@ -44,7 +44,7 @@ class Later:
     __hash__ = object.__hash__
 
 
-class CandidateFunction:
+class FunctionStub:
     """Stands for the function under test: sends the arguments to the program and returns the
     result.
     """

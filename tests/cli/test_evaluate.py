@@ -297,10 +297,9 @@ def test_a_custom_benchmark_sets_data_prompt_and_extraction(
     completion = Completion(
         "twice", 0, "Here:\n```python\ndef twice(n):\n    return 2 * n\n```", whole=True
     )
-    assert (
-        at.benchmark().harness.extracted(None, completion).text
-        == "def twice(n):\n    return 2 * n\n"
-    )
+    harness = at.benchmark().harness
+    extracted = harness.extracted(next(iter(harness.tasks.values())), completion)
+    assert extracted.text == "def twice(n):\n    return 2 * n\n"
     completions = tmp_path / "completions.jsonl"
     completions.write_text(
         json.dumps({"task_id": "twice", "solution": "def twice(n):\n    return 2 * n\n"})

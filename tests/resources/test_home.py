@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import Manifest
-from resources.home import FORMAT_FILE, Home, NotReady
+from resources.home import FORMAT, FORMAT_FILE, Home, NotReady
 
 
 def test_the_default_home_is_in_the_current_folder(
@@ -34,7 +34,7 @@ def test_a_home_of_another_format_is_refused(
     Home(tmp_path).make()
     assert Home.from_environment().path == tmp_path
     (tmp_path / FORMAT_FILE).write_text("0\n")
-    with pytest.raises(NotReady, match="has format '0', and this version reads '1'"):
+    with pytest.raises(NotReady, match=f"has format '0', and this version reads '{FORMAT}'"):
         Home.from_environment()
 
 
