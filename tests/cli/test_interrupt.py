@@ -58,7 +58,8 @@ def interrupted(home: Path, *arguments: str, when: Callable[[psutil.Process], bo
         time.sleep(0.002)
     os.killpg(command.pid, signal.SIGINT)
     output, _ = command.communicate(timeout=60)
-    assert command.returncode == 130, output
+    # the interpreter may end by the signal itself at its start and end; a shell sees 130 as well
+    assert command.returncode in (130, -signal.SIGINT), output
     return output
 
 
