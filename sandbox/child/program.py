@@ -25,6 +25,7 @@ from __future__ import annotations
 import atexit
 import builtins
 import io
+import linecache
 import os
 import struct
 import sys
@@ -107,6 +108,12 @@ def _request() -> list[str]:
 
 
 def _compiled(source: str) -> types.CodeType:
+    """Compile a program as CPython does a file: without its byte order mark, and with its lines
+    known to `inspect`, to tracebacks and to `doctest`. Raises what `compile` does.
+    """
+    source = source.removeprefix("\ufeff")
+    lines = [f"{line}\n" for line in source.split("\n")]
+    linecache.cache["program.py"] = (len(source), None, lines, "program.py")
     return compile(source, "program.py", "exec", dont_inherit=True)
 
 

@@ -23,6 +23,10 @@ HONEST = {
         "from pathlib import Path, PurePosixPath\n"
         "    assert candidate()==[Path('/a'),Path('b/c')] and candidate()[1].name=='c' "
         "and str(candidate()[0])=='/a'", ''),
+    'byte order mark': ('\ufeffdef f(x): return x', 'assert candidate(1)==1', ''),
+    'own source': (
+        'import inspect\ndef g(): return 1\ndef f(): return inspect.getsource(g)',
+        r"assert candidate()=='def g(): return 1\n'", ''),
     'Path arg': (
         'def f(p): return p.suffix',
         "from pathlib import Path\n    assert candidate(Path('a.txt'))=='.txt'", ''),
