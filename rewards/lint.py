@@ -37,6 +37,7 @@ STYLE = (
     "SIM",
     "S110",
     "S112",
+    "S307",
 )
 """Rules that hold for any program.
 
@@ -95,6 +96,7 @@ BANNED = (
 They only give hints; what decides is the attempts that the sandbox saw.
 """
 SECURITY = "TID251"  # ruff's rule for BANNED
+EXEC = "S102"  # runs text, in which ruff finds nothing
 IGNORED = ("B006", "B008", "B905", "C408", "SIM105", "SIM108")
 LONGEST_LINE = 150
 OPTIONS = (
@@ -113,12 +115,14 @@ _COMPLEX = re.compile(r"\((\d+) > 0\)$")
 class Findings:
     """Findings for one program.
 
-    Style offences, complexity of the worst function (0: no function), and banned names.
+    Style offences, complexity of the worst function (0: no function), banned names, and whether
+    `exec` runs text, in which nothing is found.
     """
 
     offences: int
     complexity: int
     dangers: tuple[str, ...]
+    runs_text: bool = False
 
 
 def lint(programs: Sequence[str]) -> list[Findings | None]:
@@ -178,8 +182,8 @@ def _findings(rows: list[dict[str, str | None]]) -> Findings | None:
     dangers = tuple(
         sorted({str(row["message"]).split("`")[1] for row in rows if row["code"] == SECURITY})
     )
-    offences = sum(code not in ("C901", SECURITY) for code in codes)
-    return Findings(offences, max(complexities, default=0), dangers)
+    offences = sum(code not in ("C901", SECURITY, EXEC) for code in codes)
+    return Findings(offences, max(complexities, default=0), dangers, EXEC in codes)
 
 
 @cache
@@ -187,7 +191,7 @@ def _command() -> tuple[str, ...]:
     from ruff import find_ruff_bin
 
     options = [part for option in OPTIONS for part in ("--config", option)]
-    select = ",".join((*STYLE, SECURITY, "C901"))
+    select = ",".join((*STYLE, SECURITY, EXEC, "C901"))
     flags = (
         "--isolated",
         "--no-cache",

@@ -14,7 +14,7 @@ from statistics import fmean, median
 from evaluation.promotion.rate import Rate, points
 from evaluation.scorecard import Sample, Scorecard
 from problems.syntax import parse
-from rewards.components.style import HALF, SIMPLE
+from rewards.components.style import readability
 from rewards.lint import lint
 
 COLUMNS = {  # field of `Quality` -> its key in a scorecard's measured figures, its format
@@ -53,10 +53,7 @@ def quality(samples: Iterable[Sample], references: Mapping[str, str]) -> Quality
     ]
     if not parsed:
         return None
-    values = [
-        HALF / (HALF + findings.offences + max(0, findings.complexity - SIMPLE))
-        for _, findings in parsed
-    ]
+    values = [readability(findings) for _, findings in parsed]
     ratios = [
         size(sample.program) / base
         for sample, _ in parsed

@@ -17,17 +17,23 @@ NOT_ACCEPTED = -0.5
 
 
 def style(report: Report, findings: Findings | None, *, formed: bool) -> float | None:
-    """Accepted: HALF / (HALF + offences), in (0, 1].
+    """Accepted: its readability, in [0, 1].
 
     Not accepted: -0.5, so that style never replaces a solution. No program at all: -1.
-    None when judging failed. A program that the linter cannot read has no style: 0 where it was
-    accepted.
+    None when judging failed.
     """
     if report.verdict is Verdict.INFRA:
         return None
     if report.verdict is not Verdict.AC:
         return NOT_ACCEPTED if formed else -1.0
-    if findings is None:
+    return readability(findings)
+
+
+def readability(findings: Findings | None) -> float:
+    """Return HALF / (HALF + offences), in (0, 1]; 0 for a program of which the linter sees nothing:
+    it cannot be read, or `exec` runs its text.
+    """
+    if findings is None or findings.runs_text:
         return 0.0
     return HALF / (HALF + findings.offences + max(0, findings.complexity - SIMPLE))
 

@@ -52,6 +52,11 @@ def test_clean_code_scores_one_and_each_offence_costs() -> None:
     assert 0.0 < value("import os, sys\n" * 10 + REFERENCE) < 0.5
 
 
+def test_a_program_in_a_text_has_no_style() -> None:
+    assert value(f"CODE = {REFERENCE!r}\nexec(CODE)\n") == 0.0
+    assert value("import builtins\nbuiltins.exec('x = 1')\n" + REFERENCE) == 0.0
+
+
 @pytest.mark.parametrize(
     "hush",
     [
