@@ -175,6 +175,33 @@ def test_equal_solutions_and_tests_make_a_duplicate() -> None:
     assert len(group.others) == 1
 
 
+MODULE = """import math
+SCALE = 10
+
+def total(values):
+    result = 0
+    for value in values:
+        result = result + SCALE * value
+    return result
+
+def spread(values):
+    low, high = math.inf, -math.inf
+    for value in values:
+        low, high = min(low, value), max(high, value)
+    return high - low
+"""
+
+
+def test_functions_of_one_module_are_different_problems() -> None:
+    statement = "Read the values of a sensor and compute the {} of all of them in one pass."
+    problems = [
+        toy(name, statement.format(name), MODULE, entry_point=name) for name in ("total", "spread")
+    ]
+    assert reasons(problems, []) == {}
+    copy = dataclasses.replace(problems[0], problem_id="toy/z", statement="Sum up the values.")
+    assert list(reasons([*problems, copy], [])) == ["toy/z"]
+
+
 def test_duplicates_of_duplicates_form_one_group() -> None:
     a, b = toy("a", "One."), toy("b", "one.", "def f(x): return 7")
     c = toy("c", "Other.", "def f(x): return 7", tests=b.tests)
