@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from keyword import iskeyword
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ JOB_COLUMNS = {
     )
 } | {"prompt": "starter_code"}  # fmt: skip
 INT64_END = 2**63  # exclusive maximum of an int64
+MAX_ID = 300  # characters
 TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: no limit
 
 
@@ -72,8 +74,19 @@ def _callable(name: str) -> bool:
     return all(part.isidentifier() and not iskeyword(part) for part in name.split("().", 1))
 
 
+def _identifies(text: str) -> bool:
+    """Return whether a text can be told from others wherever it is printed or names a file."""
+    plain = text.isprintable() and unicodedata.is_normalized("NFC", text)
+    return plain and 0 < len(text.strip()) <= MAX_ID and ".." not in text.split("/")
+
+
 COLUMNS: dict[str, Column] = {
-    "problem_id": Column("text, not empty", lambda v: _text(v) and bool(v.strip()), required=True),
+    "problem_id": Column(
+        f"printable text of at most {MAX_ID} characters, in Unicode's composed form (NFC), and no "
+        "path with ..",
+        lambda v: _text(v) and _identifies(v),
+        required=True,
+    ),
     "source": Column("text, not empty", lambda v: _text(v) and bool(v), required=True),
     "statement": Column("text, not empty", lambda v: _text(v) and bool(v.strip()), required=True),
     "style": Column("one of " + ", ".join(STYLES), lambda v: v in STYLES, required=True),

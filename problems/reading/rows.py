@@ -13,6 +13,7 @@ import gzip
 import json
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -195,9 +196,18 @@ def _list_rows(file: Path, content: IO[bytes]) -> Iterator[Read]:
             yield where, row
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object. Raises ValueError for a key that occurs twice."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"an object has the key {key!r} twice")
+    return value
+
+
 def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
     try:
-        value = json.loads(content.decode("utf-8-sig"))
+        value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object)
     except UnicodeDecodeError as error:
         encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin1"
         return where, ProblemError(
