@@ -18,13 +18,14 @@ from problems.dataset.balance import read_weights
 from problems.dataset.card import WEIGHTS
 from problems.dataset.rl_parquet import write_verl
 from problems.dataset.trainable import trainable, untrained
+from problems.difficulty.boost import boosted
 from problems.difficulty.difficulty import Rank, read_ranks
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
 from problems.production import capped
 from problems.schema import Problem
 from problems.stored import stored_problems
 from resources.home import NotReady
-from resources.registry.regressions import RegressionSet, boosted
+from resources.registry.regressions import RegressionSet
 from resources.run_context import StageContext, StageOutput
 from rewards.components.efficiency import with_costs
 from verl_jobs.config.agents import Agents

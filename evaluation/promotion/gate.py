@@ -89,20 +89,6 @@ class Decision(Plain):
     def content_hash(self) -> str:
         return hash_data(self.model_dump(mode="json"))
 
-    def gate(self, run_id: str) -> Gate | None:
-        """Return the entry that the next gate's alpha depends on; None without a comparison."""
-        c = self.comparison
-        if c is None:
-            return None
-        level = self.level if self.level is not None else self.policy.alpha
-        return Gate(
-            run_id=run_id,
-            benchmark=c.benchmark,
-            benchmark_version=c.benchmark_version,
-            p_value=c.p_better,
-            level=level,
-        )
-
 
 def decide(
     champion: Scorecard | None,

@@ -1,16 +1,15 @@
 """Tasks that a champion solved and a later one lost: remembered permanently, tested at every gate.
 
-In: tasks lost by a promotion. Out: the tasks for the benchmark `regression`, and a higher weight in
-a retraining for problems that resemble them. One file of JSON lines under the home is appended to
-under a lock and synced. A half-written line that a kill left at its end is cut off before the next
-line.
+In: tasks lost by a promotion. Out: the tasks for the benchmark `regression`; a retraining weighs
+problems that resemble them more. One file of JSON lines under the home is appended to under a lock
+and synced. A half-written line that a kill left at its end is cut off before the next line.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +17,6 @@ from typing import Any
 
 from problems.json_lines import line_of, row_of
 from problems.schema import Problem, from_row, to_row
-
-BOOST = 4.0  # most that the weight of a training problem similar to a lost task is multiplied by
 
 
 class BadLine(ValueError):
@@ -118,39 +115,6 @@ class RegressionSet:
                 f"{self.path}: line {number} is not a lost task ({error}): restore the file from a "
                 "backup"
             ) from error
-
-
-def boosted(
-    weights: dict[str, float], train: Sequence[Problem], lost: Sequence[Problem]
-) -> dict[str, float]:
-    """Return the weights of the training problems, up to `BOOST` times as high near lost tasks.
-
-    The factor grows with the share of features in common with a lost task. The lost tasks
-    themselves are used at the gate, and never trained on. Features are tags and, in the embedded
-    family, the operations of the composition.
-    """
-    lost_features = [_features(problem) for problem in lost]
-    boosted_weights = dict(weights)
-    for problem in train:
-        own = _features(problem)
-        alike = max(
-            (len(own & other) / len(own | other) for other in lost_features if own | other),
-            default=0.0,
-        )
-        boosted_weights[problem.problem_id] = weights.get(problem.problem_id, 1.0) * (
-            1 + (BOOST - 1) * alike
-        )
-    return boosted_weights
-
-
-def _features(problem: Problem) -> frozenset[str]:
-    composition = problem.extra.get("composition", ())
-    operations = (
-        composition.split("|")
-        if isinstance(composition, str)
-        else [str(operation) for operation in composition]
-    )
-    return frozenset([*problem.tags, *(f"operation {operation}" for operation in operations)])
 
 
 def _whole_lines(content: bytes) -> list[bytes]:

@@ -19,10 +19,11 @@ from assets.promotion import gate
 from assets.training_rows import regression_problems, training_of
 from evaluation.promotion.regression import lost_tasks
 from evaluation.scorecard import Scorecard
+from problems.difficulty.boost import boosted
 from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_draw
 from problems.schema import Problem, write_parquet
-from resources.registry.regressions import BadLine, RegressionSet, boosted
+from resources.registry.regressions import BadLine, RegressionSet
 from resources.run_context import StageContext
 from resources.run_record import PipelineRun, open_run
 from tests.evaluation.scorecards import counted, sample, scorecard
