@@ -58,15 +58,29 @@ class HashedFile:
                 os.fsync(self._file.fileno())
 
 
+MANIFEST = "manifest.json"
 MEASURED = ("measured.json",)  # files whose values differ between equal runs
 
 
-def hash_folder(folder: Path, *, leave_out: tuple[str, ...] = ("manifest.json", *MEASURED)) -> str:
-    """Return the sha256 over the sorted relative names and contents of all files, without those in
-    `leave_out` (the manifest, and measured values).
-    """
-    files = (p for p in folder.rglob("*") if p.is_file() and p.name not in leave_out)
-    return folder_hash({p.relative_to(folder).as_posix(): hash_file(p) for p in files})
+def files_of(folder: Path) -> dict[str, Path]:
+    """Return an artifact's files by relative name, without its manifest."""
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path != folder / MANIFEST
+    }
+
+
+def hash_folder(folder: Path) -> str:
+    """Return the content hash of a folder's files."""
+    return content_of({name: hash_file(path) for name, path in files_of(folder).items()})
+
+
+def content_of(hashes: dict[str, str]) -> str:
+    """Return the content hash of files with these hashes: measured values do not count."""
+    return folder_hash(
+        {name: hashes[name] for name in hashes if name.rpartition("/")[2] not in MEASURED}
+    )
 
 
 def folder_hash(hashes: dict[str, str]) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
-from artifacts.hashing import MEASURED, folder_hash, hash_file
-from artifacts.manifest import NAME, Manifest
+from artifacts.hashing import MANIFEST, content_of, files_of, hash_file
+from artifacts.manifest import Manifest
 
 SEAL = "sha256"
 SEALED = f'{{\n "{SEAL}"'  # beginning of a sealed file
@@ -34,15 +34,6 @@ UNREADABLE = (
 
 class CorruptArtifact(RuntimeError):
     """The files on disk are not those that the manifest names."""
-
-
-def files_of(folder: Path) -> dict[str, Path]:
-    """Return an artifact's files by relative name, without its manifest."""
-    return {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path != folder / NAME
-    }
 
 
 def hashes_of(folder: Path, known: Path | None = None) -> dict[str, str]:
@@ -64,11 +55,6 @@ def hashes_of(folder: Path, known: Path | None = None) -> dict[str, str]:
         with suppress(OSError):  # a home that may only be read
             write_atomic(known, json.dumps(current))
     return {name: str(entry[-1]) for name, entry in current.items()}
-
-
-def content_of(hashes: dict[str, str]) -> str:
-    """Return the content hash of files with these hashes: measured values do not count."""
-    return folder_hash({n: h for n, h in hashes.items() if Path(n).name not in MEASURED})
 
 
 def check(folder: Path, manifest: Manifest, known: Path | None = None, fix: str = FIX) -> None:
@@ -94,8 +80,8 @@ def check(folder: Path, manifest: Manifest, known: Path | None = None, fix: str 
 
 def check_champion(folder: Path, content: str, known: Path | None = None) -> None:
     """Raise CorruptArtifact unless a champion's folder has the content that the ledger names."""
-    if (folder / NAME).exists():
-        manifest = read_manifest(folder / NAME)
+    if (folder / MANIFEST).exists():
+        manifest = read_manifest(folder / MANIFEST)
         check(folder, manifest, known, FIX_CHAMPION)
         actual = manifest.content_hash
     else:

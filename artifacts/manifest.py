@@ -28,7 +28,6 @@ PACKAGES = (
     "detect-secrets",
     "phonenumbers",
 )
-NAME = "manifest.json"
 
 
 class Manifest(BaseModel):

@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.fact_texts import fact_texts
-from artifacts.hashing import hash_data
+from artifacts.hashing import MANIFEST, hash_data
 from artifacts.integrity import CorruptArtifact, manifest_of
-from artifacts.manifest import NAME, Manifest
+from artifacts.manifest import Manifest
 from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
@@ -243,5 +243,5 @@ def _manifest_files(store: Store) -> Iterator[tuple[Path | str, bytes]]:
         if store.is_local:
             yield from ((path, path.read_bytes()) for path in manifests(store.cache / kind))
         else:
-            for name in store.folder.glob(f"{kind}/*/*/{NAME}"):
+            for name in store.folder.glob(f"{kind}/*/*/{MANIFEST}"):
                 yield store.folder.at(name), store.folder.read(name)

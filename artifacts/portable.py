@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from artifacts.folder import Folder
-from artifacts.integrity import check, files_of, manifest_of
-from artifacts.manifest import NAME, Manifest
+from artifacts.hashing import MANIFEST, files_of
+from artifacts.integrity import check, manifest_of
+from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 
 
@@ -20,13 +21,13 @@ def export(artifact: Artifact, url: str) -> None:
     Raises FileExistsError if the folder holds anything else.
     """
     folder = Folder(url)
-    if folder.has(NAME):
+    if folder.has(MANIFEST):
         if manifest_at(url).content_hash == artifact.content_hash:
             return
         raise FileExistsError(f"{url} holds another artifact: give another folder, or remove it")
     for name, path in files_of(artifact.path).items():
         folder.put(path, name)
-    folder.put(artifact.path / NAME, NAME)
+    folder.put(artifact.path / MANIFEST, MANIFEST)
 
 
 def manifest_at(url: str) -> Manifest:
@@ -35,9 +36,9 @@ def manifest_at(url: str) -> Manifest:
     Raises FileNotFoundError if it has none, or for an unknown kind of URL; and CorruptArtifact.
     """
     folder = Folder(url)
-    if not folder.has(NAME):
-        raise FileNotFoundError(f"{url}: no {NAME} there")
-    return manifest_of(folder.read(NAME), f"{url}/{NAME}")
+    if not folder.has(MANIFEST):
+        raise FileNotFoundError(f"{url}: no {MANIFEST} there")
+    return manifest_of(folder.read(MANIFEST), f"{url}/{MANIFEST}")
 
 
 def fetch(url: str, manifest: Manifest, target: Path) -> None:
@@ -49,6 +50,6 @@ def fetch(url: str, manifest: Manifest, target: Path) -> None:
     for name in manifest.files or {}:
         path = target / name
         if not path.resolve().is_relative_to(target.resolve()):
-            raise FileNotFoundError(f"{url}/{NAME}: lists a file outside its folder: {name}")
+            raise FileNotFoundError(f"{url}/{MANIFEST}: lists a file outside its folder: {name}")
         folder.get(name, path)
     check(target, manifest, fix=f"write {url} again")

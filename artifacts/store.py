@@ -21,17 +21,16 @@ from pathlib import Path
 
 from artifacts.atomic import write_atomic
 from artifacts.folder import Folder
-from artifacts.hashing import hash_file
+from artifacts.hashing import MANIFEST, content_of, hash_file
 from artifacts.integrity import (
     changed,
     check,
-    content_of,
     hashes_of,
     read_manifest,
     seal,
     unseal,
 )
-from artifacts.manifest import NAME, Manifest
+from artifacts.manifest import Manifest
 
 KINDS = ("datasets", "checkpoints", "scores", "reports")
 
@@ -94,7 +93,7 @@ class Store:
                     "files": files,
                 }
             ).stamped()
-            _write_synced(folder / NAME, seal(stamped.model_dump_json(indent=1)))
+            _write_synced(folder / MANIFEST, seal(stamped.model_dump_json(indent=1)))
             if not self.is_local:
                 self._upload(folder, manifest)
             # The draft may have been filled under another name.
@@ -102,14 +101,14 @@ class Store:
             _move(folder, target)
             if self.is_local:
                 _sync_folder(target.parent)
-            artifact = Artifact(read_manifest(target / NAME), target)
+            artifact = Artifact(read_manifest(target / MANIFEST), target)
         if current:
             self.point(artifact.manifest)
         return artifact
 
     def point(self, manifest: Manifest) -> None:
         """Make this artifact the current one of its name."""
-        stored = self._folder(manifest) / NAME
+        stored = self._folder(manifest) / MANIFEST
         pointer = {
             "key": manifest.key,
             "content_hash": manifest.content_hash,
@@ -126,14 +125,14 @@ class Store:
         ignored. Raises CorruptArtifact for a file that was changed after publishing.
         """
         local = self.cache / kind / name / key
-        if (local / NAME).exists():
-            artifact = Artifact(read_manifest(local / NAME), local)
+        if (local / MANIFEST).exists():
+            artifact = Artifact(read_manifest(local / MANIFEST), local)
             check(local, artifact.manifest, local.with_name(f".{key}.files.json"))
             return artifact
         if self.is_local:
             return None
         remote = f"{kind}/{name}/{key}"
-        if not self.folder.has(f"{remote}/{NAME}"):
+        if not self.folder.has(f"{remote}/{MANIFEST}"):
             return None
         with self.draft(kind, name) as folder:
             for file in self.folder.files(remote):
@@ -156,7 +155,7 @@ class Store:
             )
         except (ValueError, KeyError, TypeError) as error:
             raise changed(path) from error
-        stored = self.cache / kind / name / key / NAME
+        stored = self.cache / kind / name / key / MANIFEST
         if not stored.exists():
             self.find(kind, name, key)  # copies that of a remote root
         if stored.exists() and hash_file(stored) != manifest_hash:
@@ -212,7 +211,7 @@ class Store:
 
     def _upload(self, folder: Path, manifest: Manifest) -> None:
         remote = f"{manifest.kind}/{manifest.name}/{manifest.key}"
-        for path in sorted(folder.rglob("*"), key=lambda p: p.name == NAME):
+        for path in sorted(folder.rglob("*"), key=lambda p: p.name == MANIFEST):
             if path.is_file():
                 self.folder.put(path, f"{remote}/{path.relative_to(folder).as_posix()}")
 
@@ -222,10 +221,10 @@ def manifests(kind: Path) -> list[Path]:
     processes are left out.
     """
     return sorted(
-        folder / NAME
+        folder / MANIFEST
         for name in kind.glob("[!.]*")
         for folder in name.glob("[!.]*")
-        if (folder / NAME).exists()
+        if (folder / MANIFEST).exists()
     )
 
 
@@ -239,7 +238,7 @@ def _move(folder: Path, target: Path) -> None:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         # Without a manifest, it was left by a manual change.
-        if not (target / NAME).exists():
+        if not (target / MANIFEST).exists():
             shutil.rmtree(target)
             folder.replace(target)
 

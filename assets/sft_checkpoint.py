@@ -15,8 +15,7 @@ from typing import Any
 
 import dagster as dg
 
-from artifacts.hashing import hash_data
-from artifacts.manifest import NAME as MANIFEST
+from artifacts.hashing import MANIFEST, hash_data
 from artifacts.store import Artifact
 from assets.partitions import TRAINING
 from assets.pictures import loss_table

@@ -19,6 +19,7 @@ TOKENS = re.compile(
     r"""|(?P<token>\.?[^\W\d]\w*|\d[\w.]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[^\s\w])""",
     re.VERBOSE,
 )
+DEFINITION = re.compile(r"^(?:class|def|async def) ", re.MULTILINE)
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields that hold statements
 IMPORTS = (ast.Import, ast.ImportFrom)
 NAMING: dict[type[ast.AST], str] = {
@@ -137,3 +138,43 @@ def _plan(kind: type[ast.AST]) -> tuple[str, tuple[str, ...], str | None]:
         tuple(name for name in kind._fields if name not in WITHOUT_EFFECT),
         NAMING.get(kind),
     )
+
+
+def used_by(source: str, entry_point: str) -> str:
+    """Return the parts of a module that the entry point reaches by name; all of a source without
+    this function or class, or with no other.
+    """
+    name = entry_point.partition("(")[0]
+    tree = tree_of(source) if name and len(DEFINITION.findall(source)) > 1 else None
+    bound = {name: node for node in (tree.body if tree else ()) for name in _binds(node)}
+    if name not in bound:
+        return source
+    reached, waiting = {name}, [name]
+    while waiting:
+        names = {each.id for each in ast.walk(bound[waiting.pop()]) if isinstance(each, ast.Name)}
+        new = (names & bound.keys()) - reached
+        reached |= new
+        waiting += new
+    lines = source.split("\n")
+    kept = dict.fromkeys(node for name, node in bound.items() if name in reached)
+    starts = [
+        min([node, *getattr(node, "decorator_list", ())], key=lambda n: n.lineno) for node in kept
+    ]
+    return "\n".join(
+        line
+        for start, node in zip(starts, kept, strict=True)
+        for line in lines[start.lineno - 1 : node.end_lineno]
+    )
+
+
+def _binds(node: ast.stmt) -> list[str]:
+    """Return the names that a statement of a module binds."""
+    match node:
+        case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+            return [name]
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            return [(each.asname or each.name).partition(".")[0] for each in names]
+        case ast.Assign() | ast.AnnAssign():
+            stored = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+            return [each.id for each in stored if isinstance(each.ctx, ast.Store)]
+    return []

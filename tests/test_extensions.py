@@ -190,7 +190,8 @@ SERVED = """
 import sys
 from pathlib import Path
 from fastapi.testclient import TestClient
-from artifacts.integrity import content_of, hashes_of
+from artifacts.hashing import content_of
+from artifacts.integrity import hashes_of
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.config.serving import Serving

@@ -33,11 +33,10 @@ from problems.cleaning.prose import prose
 from problems.encoding import literal
 from problems.parallel import parallel_map
 from problems.schema import Problem
-from problems.syntax import RESERVED, code_tokens, shape, tree_of
+from problems.syntax import DEFINITION, RESERVED, code_tokens, shape, tree_of, used_by
 
 # Sizes of shingles: words and pairs of words (statements are short); runs of five tokens.
 WORDS, CODE = ((1, 2), (5,))
-DEFINITION = re.compile(r"^(?:class|def|async def) ", re.MULTILINE)
 LEAD = re.compile(r"^\s*write (?:a|the) (?:python )?function (?:to|that|which) ")
 WORD = re.compile(r"\w+|[<>=+*/%^&|!]+|(?<![a-z])-|-(?![a-z])")
 FILLERS = frozenset(
@@ -89,49 +88,9 @@ def programs(problem: Problem) -> list[str]:
         for solution in problem.solutions
     ]
     return [
-        _used(rest if DEFINITION.search(rest) else whole, problem.entry_point or "")
+        used_by(rest if DEFINITION.search(rest) else whole, problem.entry_point or "")
         for rest, whole in zip(rests, problem.solutions, strict=True)
     ]
-
-
-def _used(source: str, entry_point: str) -> str:
-    """Return the parts of a module that the entry point reaches by name; all of a source without
-    this function or class, or with no other.
-    """
-    name = entry_point.partition("(")[0]
-    tree = tree_of(source) if name and len(DEFINITION.findall(source)) > 1 else None
-    bound = {name: node for node in (tree.body if tree else ()) for name in _binds(node)}
-    if name not in bound:
-        return source
-    reached, waiting = {name}, [name]
-    while waiting:
-        names = {each.id for each in ast.walk(bound[waiting.pop()]) if isinstance(each, ast.Name)}
-        new = (names & bound.keys()) - reached
-        reached |= new
-        waiting += new
-    lines = source.split("\n")
-    kept = dict.fromkeys(node for name, node in bound.items() if name in reached)
-    starts = [
-        min([node, *getattr(node, "decorator_list", ())], key=lambda n: n.lineno) for node in kept
-    ]
-    return "\n".join(
-        line
-        for start, node in zip(starts, kept, strict=True)
-        for line in lines[start.lineno - 1 : node.end_lineno]
-    )
-
-
-def _binds(node: ast.stmt) -> list[str]:
-    """Return the names that a statement of a module binds."""
-    match node:
-        case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
-            return [name]
-        case ast.Import(names) | ast.ImportFrom(names=names):
-            return [(each.asname or each.name).partition(".")[0] for each in names]
-        case ast.Assign() | ast.AnnAssign():
-            stored = (each for each in ast.walk(node) if isinstance(each, ast.Name))
-            return [each.id for each in stored if isinstance(each.ctx, ast.Store)]
-    return []
 
 
 def tests(problem: Problem) -> list[str]:

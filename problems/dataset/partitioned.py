@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from artifacts.folder import Folder
-from artifacts.hashing import hash_data
-from artifacts.integrity import content_of, hashes_of, seal
-from artifacts.manifest import NAME, Manifest
+from artifacts.hashing import MANIFEST, content_of, hash_data
+from artifacts.integrity import hashes_of, seal
+from artifacts.manifest import Manifest
 from problems.cleaning.contamination import suspects
 from problems.cleaning.curation import (
     Curation,
@@ -276,7 +276,7 @@ def _publish(
     ).stamped()
     for name in hashes:
         folder.put(files / name, name)
-    folder.write(NAME, seal(manifest.model_dump_json(indent=1)).encode())
+    folder.write(MANIFEST, seal(manifest.model_dump_json(indent=1)).encode())
     return manifest
 
 

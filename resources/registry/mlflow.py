@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifacts.atomic import write_atomic
-from artifacts.manifest import NAME
+from artifacts.hashing import MANIFEST
 from resources.registry.ledger import Entry, Ledger, champions
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class Registry:
         }
         # The first decision about it, and where it is stored.
         tags |= {"gate": entry.kind, "path": entry.path}
-        passport = Path(entry.path) / NAME
+        passport = Path(entry.path) / MANIFEST
         if passport.is_file() and len(text := passport.read_text(encoding="utf-8")) < LONGEST_TAG:
             tags[PASSPORT_TAG] = text
         description = "\n".join(str(reason) for reason in entry.decision.get("reasons", []))

@@ -7,14 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.integrity import (
-    CorruptArtifact,
-    check_champion,
-    content_of,
-    hashes_of,
-    seal,
-    unseal,
-)
+from artifacts.hashing import content_of, hash_folder
+from artifacts.integrity import CorruptArtifact, check_champion, hashes_of, seal, unseal
 
 DATA = {"kind": "scores", "files": {"a": "b"}, "number": 3, "note": ""}
 TEXT = seal(json.dumps(DATA, indent=1))
@@ -67,3 +61,15 @@ def test_wrong_kept_hashes_do_not_condemn_a_champion_without_a_manifest(tmp_path
     text = known.read_text(encoding="utf-8")
     known.write_text(text.replace(hashes["weights"], "0" * 64), encoding="utf-8")
     check_champion(folder, content_of(hashes), known)
+
+
+def test_a_folder_has_one_content_hash_whatever_its_files_are_called(tmp_path: Path) -> None:
+    for name in ("a.txt", "manifest.json", "measured.json", "part/manifest.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    before = hash_folder(tmp_path)
+    assert before == content_of(hashes_of(tmp_path))
+    (tmp_path / "manifest.json").write_text("other")
+    assert hash_folder(tmp_path) == before
+    (tmp_path / "part" / "manifest.json").write_text("other")
+    assert hash_folder(tmp_path) != before

@@ -7,7 +7,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from artifacts.integrity import CorruptArtifact, content_of, hashes_of
+from artifacts.hashing import content_of
+from artifacts.integrity import CorruptArtifact, hashes_of
 from artifacts.manifest import Manifest
 from artifacts.portable import export, fetch, manifest_at
 from artifacts.store import Artifact, Store

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from artifacts.hashing import hash_file
-from artifacts.integrity import content_of, hashes_of, read_manifest
+from artifacts.hashing import content_of, hash_file
+from artifacts.integrity import hashes_of, read_manifest
 from artifacts.portable import fetch, manifest_at
 from problems.columns import ProblemError
 from problems.dataset import partitioned

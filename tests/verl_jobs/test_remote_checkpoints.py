@@ -17,8 +17,8 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from artifacts.folder import Folder
-from artifacts.hashing import hash_folder
-from artifacts.manifest import NAME, Manifest
+from artifacts.hashing import MANIFEST, hash_folder
+from artifacts.manifest import Manifest
 from tests.artifacts.object_store import no_object_store, object_store
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored
@@ -188,13 +188,13 @@ def test_a_resumed_training_replaces_copies_of_the_lost_attempt(tmp_path: Path, 
         == hash_folder(candidates(there.path)[10])
         == stated(tmp_path / "pulled")
     )
-    assert (tmp_path / "pulled" / NAME).read_bytes() == (
-        candidates(there.path)[10] / NAME
+    assert (tmp_path / "pulled" / MANIFEST).read_bytes() == (
+        candidates(there.path)[10] / MANIFEST
     ).read_bytes()
 
 
 def stated(candidate: Path) -> str:
-    return Manifest.model_validate_json((candidate / NAME).read_text()).content_hash
+    return Manifest.model_validate_json((candidate / MANIFEST).read_text()).content_hash
 
 
 def test_copies_later_than_the_resumed_step_are_removed(tmp_path: Path, url: str) -> None:

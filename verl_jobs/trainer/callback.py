@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
+from artifacts.hashing import MANIFEST
 from artifacts.integrity import CorruptArtifact, check, read_manifest, reading
-from artifacts.manifest import NAME
 from verl_jobs import faults
 from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.lora import merge_folder
@@ -82,12 +82,12 @@ def fetch(job: TrainingJob) -> None:
             f"the copy of step {step} in {job.mirror} is damaged: {fault}; trying the one before",
         )
         shutil.rmtree(save)
-    for name in mirror.sealed("candidates", NAME):
+    for name in mirror.sealed("candidates", MANIFEST):
         candidate = job.path / "candidates" / name
-        if not (candidate / NAME).exists():
+        if not (candidate / MANIFEST).exists():
             mirror.pull(f"candidates/{name}", candidate)
             try:
-                check(candidate, read_manifest(candidate / NAME))
+                check(candidate, read_manifest(candidate / MANIFEST))
             except CorruptArtifact:
                 faults.record(
                     job.path,
@@ -222,11 +222,11 @@ class AfterSave:
         finally:
             for candidate in candidates(self.job.path).values():
                 if (
-                    mirror.read(f"candidates/{candidate.name}/{NAME}")
-                    != (candidate / NAME).read_bytes()
+                    mirror.read(f"candidates/{candidate.name}/{MANIFEST}")
+                    != (candidate / MANIFEST).read_bytes()
                 ):
-                    mirror.drop(f"candidates/{candidate.name}", NAME)
-                    mirror.push(candidate, f"candidates/{candidate.name}", NAME)
+                    mirror.drop(f"candidates/{candidate.name}", MANIFEST)
+                    mirror.push(candidate, f"candidates/{candidate.name}", MANIFEST)
             mirror.drop(f"saves/{save.name}", checkpoints.SEAL)
             mirror.push(save, f"saves/{save.name}", checkpoints.SEAL)
             checkpoints.prune_mirror(self.job, mirror)

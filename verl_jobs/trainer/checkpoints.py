@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
-from artifacts.hashing import hash_file
-from artifacts.integrity import check, content_of, files_of, read_manifest, reading
+from artifacts.hashing import MANIFEST, content_of, files_of, hash_file
+from artifacts.integrity import check, read_manifest, reading
 from artifacts.integrity import seal as sealed
-from artifacts.manifest import NAME, Manifest
+from artifacts.manifest import Manifest
 from verl_jobs import faults
 from verl_jobs.config.checkpoints import Keep
 from verl_jobs.job import FIX, TrainingJob, candidates
@@ -93,7 +93,7 @@ def repair(folder: Path) -> int | None:
     good = _newest_intact(folder)
     for step, candidate in candidates(folder).items():
         if step > (good or 0):
-            _remove(candidate, NAME)
+            _remove(candidate, MANIFEST)
     if good is None:
         (saves / TRACKER).unlink(missing_ok=True)
     else:
@@ -171,7 +171,7 @@ def publish_candidate(
     between. known: hashes by name, of files that were hashed while they were written.
     """
     target = job.path / "candidates" / f"step-{step:06d}"
-    if (target / NAME).exists():
+    if (target / MANIFEST).exists():
         return target
     temporary = target.with_name(f".{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -190,7 +190,7 @@ def publish_candidate(
         facts={"step": step, "battery": job.battery},
         isolation=job.isolation,
     ).stamped()
-    write_atomic(temporary / NAME, sealed(manifest.model_dump_json(indent=1)))
+    write_atomic(temporary / MANIFEST, sealed(manifest.model_dump_json(indent=1)))
     sync(temporary)
     # An old candidate without a manifest: its removal was interrupted, and the training resumed
     # from an earlier step.
@@ -206,7 +206,7 @@ def prune(job: TrainingJob) -> None:
     for step in set(whole) - steps_to_keep(whole, scores, keep):
         _remove(saves / f"global_step_{step}", SEAL)
     for step in set(published) - steps_to_keep(published, scores, keep):
-        _remove(published[step], NAME)
+        _remove(published[step], MANIFEST)
 
 
 def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
@@ -225,9 +225,9 @@ def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
     )
     for step in set(mirrored) - keep:
         mirror.drop(f"saves/global_step_{step}", SEAL)
-    for name in mirror.sealed("candidates", NAME):
+    for name in mirror.sealed("candidates", MANIFEST):
         if int(name.removeprefix("step-")) not in published:
-            mirror.drop(f"candidates/{name}", NAME)
+            mirror.drop(f"candidates/{name}", MANIFEST)
 
 
 def end_after_notice(folder: Path, done: int) -> None:
@@ -253,7 +253,7 @@ def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
             "the log there"
         )
     step = max(scored, key=lambda step: (scores[step], -step))
-    check(scored[step], read_manifest(scored[step] / NAME), fix=FIX)
+    check(scored[step], read_manifest(scored[step] / MANIFEST), fix=FIX)
     return step, scored[step]
 
 
