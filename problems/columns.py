@@ -77,7 +77,9 @@ def _callable(name: str) -> bool:
 def _identifies(text: str) -> bool:
     """Return whether a text can be told from others wherever it is printed or names a file."""
     plain = text.isprintable() and unicodedata.is_normalized("NFC", text)
-    return plain and 0 < len(text.strip()) <= MAX_ID and ".." not in text.split("/")
+    return (
+        plain and text == text.strip() and 0 < len(text) <= MAX_ID and ".." not in text.split("/")
+    )
 
 
 COLUMNS: dict[str, Column] = {

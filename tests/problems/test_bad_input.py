@@ -134,7 +134,6 @@ def test_a_duplicate_id_is_rejected_with_both_places(
     assert f"{first}: row 1" in rejected.reason
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", ["a\0b", "a\nb", "../a", "\u202eab", "x" * 301, "e\u0301", " "])
 def test_an_id_that_cannot_be_told_from_others_is_rejected(tmp_path: Path, key: str) -> None:
     file = tmp_path / "mine.jsonl"
@@ -152,6 +151,7 @@ def test_a_key_that_occurs_twice_is_rejected(tmp_path: Path) -> None:
     assert "'statement' twice" in loaded.rejected[0].reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mine.parquet", "mine.json", "mine.jsonl"])
 def test_a_statement_of_100_megabytes_is_rejected(tmp_path: Path, name: str) -> None:
     rows, file = [ROW | {"statement": "x" * 100_000_000}, ROW | {"id": "b"}], tmp_path / name
