@@ -17,6 +17,7 @@ from functools import cache
 from typing import NamedTuple
 
 from artifacts.parsing import parse
+from problems.syntax import tree_of
 
 # A model thinks between these. The prompt may have opened the thought. A tag inside a line, as in
 # `text.split("</think>")`, belongs to a program.
@@ -155,13 +156,8 @@ def _defines(code: str, entry_point: str) -> bool:
 
 
 def _tree(code: str) -> ast.Module | None:
-    """Return the syntax tree; None for what is not Python, is empty or very long."""
-    if len(code) > PARSED or not code.strip():
-        return None
-    try:
-        return parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    """Return the syntax tree; None for a text that is not Python, empty or very long."""
+    return tree_of(code) if code.strip() and len(code) <= PARSED else None
 
 
 def _foreign(tree: ast.Module) -> set[str]:
@@ -196,7 +192,7 @@ def _outside(text: str, blocks: list[Block]) -> str:
 
 
 def _bare(text: str, entry_point: str | None) -> str:
-    """Return the lines of a text that are Python and can be the answer; "" if there are none.
+    """Return the lines of a text that are Python and can be the answer, or "".
 
     Prose before and after them is left out: where a parse fails, the statement of the failure ends
     the program.
@@ -246,8 +242,8 @@ def extract_answer(text: str) -> str:
     """Return the final answer of a text: the last `\\boxed{...}`.
 
     Otherwise the text of the last line "Answer: ..." or "#### ...", else a text of one short line.
-    "" where there is none, it is longer than LONGEST, or a thought does not end. Only the last
-    answer is taken, so naming several gains nothing.
+    Return "" for a text without an answer, an answer longer than LONGEST, and a thought that does
+    not end. Only the last answer is taken, so naming several gains nothing.
     """
     text = after_thought(text)[-TAIL:]
     if (begin := text.rfind("\\boxed{")) >= 0:

@@ -81,7 +81,7 @@ def texts(row: Row, key: str, where: str) -> list[str]:
 
 
 def python(source: str, what: str, where: str, fix: str = "fix the row") -> ast.Module:
-    """Return the tree of a source. Raises ProblemError that begins with `what` if it is none."""
+    """Return the tree of a source. Raises ProblemError for a text that is not Python."""
     try:
         return parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:

@@ -30,8 +30,9 @@ def style(report: Report, findings: Findings | None, *, formed: bool) -> float |
 
 
 def readability(findings: Findings | None) -> float:
-    """Return HALF / (HALF + offences), in (0, 1]; 0 for a program of which the linter sees nothing:
-    it cannot be read, or `exec` runs its text.
+    """Return HALF / (HALF + offences), in (0, 1].
+
+    Return 0 for a program that the linter cannot read, or whose text is run by `exec`.
     """
     if findings is None or findings.runs_text:
         return 0.0
