@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from problems.schema import Problem
+from problems.syntax import parse
 
 # A small number: 10^-6, 10^{-6}, $10^{-6}$, 10**-6, 1e-6, 10⁻⁶, 0.000001, or "10 - 6" where the
 # markup was lost.
@@ -25,6 +29,36 @@ _ANSWER = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = str.maketrans("¹²³⁴⁵⁶⁷⁸⁹", "123456789")
+
+_NOT_ANSWERS = r"(?!\W+(?:case|order|other|more|extra|additional|further|number of)\b)"
+_ANY = rf"\b(?:any|arbitrary|either (?=of|one)|whichever){_NOT_ANSWERS}"
+_PRINT = r"(?<!not )(?<!n't )(?<!never )\b(?:print|output|return|report|submit|provide)(?:s|ed)?\b"
+_SEVERAL = r"\b(?:multiple|several|many|different|various|more than one|two or more)\b"
+_ANSWERS = r"(?:answer|solution|way|option|result|output|possibilit\w+)s?"
+_ONE = r"(?:one|of|such|valid|possible|suitable|correct|acceptable|optimal|answer|solution)"
+_FILL = r"(?:(?:an?|one|single|integer|number|string|yes|and|also|just|out)\W+){0,4}"
+_ACCEPTED = r"(?:accepted|acceptable|correct|fine|ok|sufficient|suffice|satisfied)"
+# "If there are several solutions, print any of them", "return any permutation", "any of them is
+# accepted".
+_ANY_ANSWER = re.compile(
+    rf"\b(?:if|when|in case)\b.{{0,40}}?{_SEVERAL}(?:\W+\w+){{0,5}}?\W+{_ANSWERS}\b.*"
+    rf"{_ANY}(?:\s+{_ONE}\b|\s*(?:[,;()]|\Z))|"
+    rf"\b(?:if|when|in case)\b.{{0,40}}?{_SEVERAL}.*{_PRINT}\W+(?:{_ANY}|one of (?:them|these)\b)|"
+    rf"(?:{_PRINT}|\bfind out(?= any\b)|\btask is to find\b)\W+{_FILL}{_ANY}|"
+    rf"{_ANY}(?:\W+\w+){{0,4}}\W+(?:is|are|be|will|would)\W+(?:be\W+)?(?:considered\W+)?"
+    rf"{_ACCEPTED}\b|\b{_ACCEPTED} (?:by|with) {_ANY}|\bspecial (?:judge|checker)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+LONG = 2_000  # characters of a sentence: data, not words
+_SAME = re.compile(r"(?:is_)?(?:same|equal)")  # functions of tests that compare two values
+_YES_OR_NO = ("yes", "no", "true", "false", "possible", "impossible", "-1")
+# "You may return the answer in any order"; not "return the number of ways to visit in any order".
+_ANY_ORDER = re.compile(
+    r"\b(?:(?:print|output|return|report|answer)(?:s|ed|ted)?|listed|list (?:all|the|them))\b"
+    r"(?:(?!\bnumber of\b|\bcount\b|\bways\b|\bminimum\b|\bmaximum\b|\bby \w+ing\b).)*"
+    r"\bin\W+(?:any|an\W+arbitrary|arbitrary|whatever)\W+order\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def with_stated_tolerance(problem: Problem) -> Problem:
@@ -51,3 +85,57 @@ def stated_tolerance(statement: str) -> float | None:
             power = small["power"] or small["e"] or (small["superscript"] or "").translate(_DIGITS)
             return float(f"1e-{len(zeros) + 1 if zeros else power}")
     return None
+
+
+def any_answer(problem: Problem) -> str:
+    """Return the sentence by which a statement accepts any of several answers, if the tests compare
+    with one of them; else "". Such tests fail right programs.
+    """
+    if problem.checker is not None:
+        return ""
+    for sentence in map(str.strip, _SENTENCE.findall(problem.statement)):
+        if len(sentence) > LONG:
+            continue
+        one = _ANY_ANSWER.search(sentence)
+        if not one and not (problem.compare in ("exact", "tokens") and _ANY_ORDER.search(sentence)):
+            continue
+        if any(_has_answers(value, ordered=not one) for value in _expected(problem)):
+            return " ".join(sentence.split())
+    return ""
+
+
+def _expected(problem: Problem) -> Iterator[Any]:
+    """Yield the values that tests compare with; of tests that are code, those that a call of the
+    function is compared with.
+    """
+    names = ("candidate", problem.entry_point)
+    for test in problem.tests:
+        if "stdout" in test:
+            yield test["stdout"].split()
+        elif "expected" in test:
+            yield test["expected"]
+        for node in ast.walk(parse(test.get("source", ""))):
+            match node:
+                case ast.Compare(left=left, ops=[ast.Eq()], comparators=[value]):
+                    compared = (left, value)
+                case ast.Call(func=ast.Name(id=name), args=[left, value]) if _SAME.match(name):
+                    compared = (left, value)
+                case _:
+                    continue
+            match compared:
+                case (ast.Call(func=ast.Name(id=name)), value) if name in names:
+                    yield value
+
+
+def _has_answers(value: Any, *, ordered: bool) -> bool:
+    """Return whether another value could be as right: not that of a yes or no, and not the order of
+    less than two elements.
+    """
+    if isinstance(value, ast.AST):
+        try:
+            value = ast.literal_eval(value)
+        except (ValueError, TypeError, RecursionError):
+            return True
+    if isinstance(value, list | tuple):
+        return len(value) > 1 or any(_has_answers(each, ordered=ordered) for each in value)
+    return not (ordered or value is None or str(value).lower() in _YES_OR_NO)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from problems.reading.stated import any_answer
 from problems.schema import Problem
 from problems.syntax import normal_form
 from problems.verification.equivalence import different
@@ -30,6 +31,7 @@ BROKEN_TESTS = "its tests cannot be run"
 FLICKERS = "verdict flickers"
 TOO_WEAK = "tests too weak"
 DISAGREE = "references disagree"
+ANY_ANSWER = "any of several answers is right, and nothing checks them"
 UNSOLVED = "samples do not agree"
 MIN_MUTANTS, MUTANTS_S = 4, 20.0  # a slow solution has fewer mutants: they take that long
 MIN_CPU_S = 0.5  # of a mutant's CPU limit
@@ -194,19 +196,24 @@ def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: in
 
 
 def _drop_wrong_solutions(check: ProblemCheck) -> None:
-    """Drop solutions that fail, if at least two different ones pass: then the tests are right.
+    """Drop solutions that fail, if at least two different ones pass, and no more fail with another
+    answer: then the tests are right.
 
     Where a verdict flickers, nothing is dropped, because the tests may be the cause.
     """
     if any(report.flickers for report in check.own):
         return
     right = [which for which, report in enumerate(check.own) if report.verdict is Verdict.AC]
-    passing = replace(
-        check.problem, solutions=tuple(check.problem.solutions[which] for which in right)
-    )
-    if len(right) < len(check.own) and len(references(passing)) >= MAJORITY:
+    other = [which for which, report in enumerate(check.own) if report.verdict is Verdict.WA]
+    votes, against = (len(references(_with_solutions(check.problem, at))) for at in (right, other))
+    if len(right) < len(check.own) and votes >= max(MAJORITY, against):
         check.dropped = tuple(which for which in range(len(check.own)) if which not in right)
-        check.problem, check.own = passing, [check.own[which] for which in right]
+        check.problem = _with_solutions(check.problem, right)
+        check.own = [check.own[which] for which in right]
+
+
+def _with_solutions(problem: Problem, positions: Sequence[int]) -> Problem:
+    return replace(problem, solutions=tuple(problem.solutions[which] for which in positions))
 
 
 def _check_mutants(checks: Sequence[ProblemCheck], sandbox: Runs, count: int) -> None:
@@ -303,11 +310,14 @@ def _unfit(problem: Problem) -> tuple[str, str] | None:
             encode(test)
     except NotPlain as error:
         return BROKEN_TESTS, str(error)
+    if judges(problem) and (sentence := any_answer(problem)):
+        return ANY_ANSWER, sentence[:300]
     return None
 
 
 def _fault(problem: Problem, own: Sequence[Report]) -> tuple[str, str] | None:
     """Return reason and detail if the reports on its solutions show a fault, else None."""
+    passes = any(report.verdict is Verdict.AC for report in own)
     for which, report in enumerate(own, 1):
         if report.flickers:
             return (
@@ -319,8 +329,9 @@ def _fault(problem: Problem, own: Sequence[Report]) -> tuple[str, str] | None:
                 ),
             )
         if report.verdict is not Verdict.AC:
+            differs = report.verdict is Verdict.WA and passes
             return (
-                f"a solution fails its tests ({report.verdict})",
+                DISAGREE if differs else f"a solution fails its tests ({report.verdict})",
                 f"solution {which} of {len(own)}: {_first_failure(report)}{hint(problem)}",
             )
     return None

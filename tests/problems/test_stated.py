@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from problems.columns import ProblemError
 from problems.reading.cut_tests import without_cut_tests
-from problems.reading.stated import stated_tolerance, with_stated_tolerance
+from problems.reading.stated import any_answer, stated_tolerance, with_stated_tolerance
 from problems.schema import Problem
 
 
@@ -68,3 +69,82 @@ def test_dots_that_belong_to_the_data_stay(pair: tuple[str, str]) -> None:
 def test_a_problem_of_cut_tests_alone_is_refused() -> None:
     with pytest.raises(ProblemError, match="every test is cut off"):
         without_cut_tests(program("Print it.", ("1 2 3...", "6")), "here")
+
+
+def called(statement: str, expected: object, **more: Any) -> Problem:
+    tests = ({"args": [5], "expected": expected},)
+    return Problem("own/1", "own", statement, "call", tests, entry_point="f", **more)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "If there are several solutions, print any of them.",
+        "If there is more than one possible answer, you may output any.",
+        "If nodes[i] has multiple answers for any node i, you can choose any one answer.",
+        "Return any permutation of nums that maximizes its advantage.",
+        "Print one integer — any positive integer value of x so that x divides n.",
+        "If the first player wins, print any winning first move.",
+        "If there are several such sequences, any of them is acceptable.",
+        "If there are several partitions, Petya will be satisfied by any of them.",
+        "If there are multiple solutions, print one of them.",
+        "Any valid answer will be accepted.",
+        "You may return the answer in any order.",
+    ],
+)
+def test_words_for_any_answer_are_read(sentence: str) -> None:
+    statement = f"Given n. {sentence} Good luck."
+    assert any_answer(called(statement, [1, 4])) == sentence.rstrip(".")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "You can print each letter in any case.",
+        "It is guaranteed that there are no multiple edges, and any city can be reached.",
+        "If there are several options for x, output the smallest one.",
+        "Print the number of moves required to reach any position.",
+        "Return the number of ways to visit the nodes in any order.",
+        "There are too many answers in the third test, so we won't describe any of them.",
+        "The function does not return any value.",
+        "If there is more than one pile with the most gifts, choose any.",
+        "items is a list of pairs, in any order.",
+        'Print either "YES" or "NO".',
+    ],
+)
+def test_other_words_with_any_are_not(sentence: str) -> None:
+    assert any_answer(called(f"Given n. {sentence} Good luck.", [1, 4])) == ""
+
+
+ANY, ORDER = "Return any valid answer.", "Return them in any order."
+
+
+@pytest.mark.parametrize(
+    ("problem", "several"),
+    [
+        (called(ANY, [1, 4], checker="def check(): ..."), False),
+        (called(ANY, True), False),
+        (called(ORDER, [4]), False),
+        (called(ORDER, [1, 4], compare="unordered"), False),
+        (called(ANY, [1, 4], compare="unordered"), True),
+        (program(ANY, ("5", "YES")), False),
+        (program(ANY, ("5", "1 4")), True),
+    ],
+)
+def test_the_tests_decide_whether_several_answers_differ(problem: Problem, several: bool) -> None:
+    assert bool(any_answer(problem)) == several
+
+
+@pytest.mark.parametrize(
+    ("line", "several"),
+    [
+        ("assert candidate(n=5) == [1, 4]", True),
+        ("assert is_same_list(candidate(5), make([1, 4]))", True),
+        ("assert sorted(candidate(5)) == [1, 4]", False),
+        ("assert sum(candidate(5)) == 5", False),
+    ],
+)
+def test_tests_that_check_the_answer_themselves_are_kept(line: str, several: bool) -> None:
+    source = f"def check(candidate):\n    {line}\n"
+    problem = Problem("own/1", "own", ORDER, "assert", ({"source": source},), entry_point="f")
+    assert bool(any_answer(problem)) == several

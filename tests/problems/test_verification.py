@@ -19,7 +19,7 @@ from problems.columns import ProblemError
 from problems.json_lines import HASH
 from problems.schema import Problem, set_hash, write_parquet
 from problems.verification.verification import Verification, VerifiedProblems, verify
-from problems.verification.verification_batch import NoVerdict, idle_answer
+from problems.verification.verification_batch import ANY_ANSWER, NoVerdict, idle_answer
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -216,6 +216,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from problems.verification.verification import Verification, verify
+from problems.verification.verification_batch import ANY_ANSWER
 from sandbox.sandbox import Sandbox, SandboxConfig
 from problems.schema import read_parquet
 with Sandbox(SandboxConfig(workers=1)) as sandbox:
@@ -341,10 +342,28 @@ def test_a_wrong_solution_is_dropped_where_two_others_pass(
     [
         ("def f(x): return x + 1", WRONG),
         ("def f(x): return x + 1", "def f(x):\n    return x + 1  # the same", WRONG),
+        # as many other answers as right ones, and one more
+        (
+            "def f(x): return x + 1",
+            "def f(x): return sum((x, 1))",
+            WRONG,
+            "def f(x): return 9",
+            "def f(x): return 8",
+        ),
     ],
 )
-def test_one_program_outvotes_no_wrong_solution(
+def test_a_minority_outvotes_no_other_answers(
     solutions: tuple[str, ...], sandbox: Sandbox, tmp_path: Path
 ) -> None:
     verified = verify([toy("x", solutions=solutions)], sandbox, tmp_path / "journal", RULES)
-    assert verified.removed[0].reason == "a solution fails its tests (WA)"
+    assert verified.removed[0].reason == "references disagree"
+
+
+def test_a_task_that_accepts_any_answer_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    problem = toy("any")
+    words = f"{problem.statement}\n\nIf there are several solutions, return any of them."
+    loose = dataclasses.replace(problem, statement=words)
+    verified = verify([loose], sandbox, tmp_path / "journal", RULES)
+    [removed] = verified.removed
+    assert removed.reason == ANY_ANSWER
+    assert removed.detail == "If there are several solutions, return any of them"
