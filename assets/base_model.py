@@ -1,4 +1,5 @@
-"""The base model: created from scratch, copied from a folder, or downloaded from the hub.
+"""The base model: created from scratch, copied from a folder, converted from a GGUF file, or
+downloaded from the hub.
 
 In: the profile's `base`, and clean problems for the tokenizer of a new model. Out: a Hugging Face
 folder.
@@ -16,6 +17,8 @@ from resources.capacity import check_fetched
 from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.run_context import RunContext, StageContext, StageOutput, result
+from verl_jobs.gguf.source import names_gguf
+from verl_jobs.sft.start import UnfitStart
 
 
 @dg.asset(
@@ -23,11 +26,13 @@ from resources.run_context import RunContext, StageContext, StageOutput, result
     kinds={"huggingface"},
 )
 def base_model(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """A Qwen2 model with random weights and its own BPE tokenizer (embedded profile), or the hub
+    """A Qwen2 model with random weights and its own BPE tokenizer (embedded profile), or the
     checkpoint named by `base`.
     """
     with run_context.stage(context) as stage:
-        artifact = _from_hub(stage) if stage.profile.base else _from_scratch(stage)
+        base = stage.profile.base
+        make = _from_gguf if names_gguf(base) else _from_hub if base else _from_scratch
+        artifact = make(stage)
         if warning := check_fetched(stage.profile, artifact.path):
             context.log.warning(warning)
         parameters = artifact.manifest.facts.get("parameters", 0)
@@ -74,9 +79,32 @@ def _from_hub(stage: StageContext) -> Artifact:
     return stage.artifact(STAGES["base_model"], make, inputs={}, config={"base": name})
 
 
+def _from_gguf(stage: StageContext) -> Artifact:
+    from verl_jobs.gguf.convert import convert
+    from verl_jobs.gguf.source import find
+
+    name = stage.profile.base
+    try:
+        source = find(name)
+    except UnfitStart as error:
+        raise NotReady(f"profile key base: {error}") from None
+
+    def make(folder: Path) -> StageOutput:
+        try:
+            facts = convert(source, folder)
+        except UnfitStart as error:
+            raise NotReady(f"profile key base: {error}") from None
+        _check_trainable(name, folder, stage.profile)
+        return StageOutput({"source": name, **facts})
+
+    return stage.artifact(
+        STAGES["base_model"], make, inputs={"gguf": source.sha256()}, config={"base": name}
+    )
+
+
 def _check_trainable(name: str, folder: Path, profile: Profile) -> None:
     """Check the model before a GPU is used. Raises NotReady."""
-    from verl_jobs.sft.start import UnfitStart, check_start
+    from verl_jobs.sft.start import check_start
 
     training = profile.training
     try:

@@ -133,7 +133,10 @@ def command(
     model: Annotated[
         str | None,
         typer.Option(
-            help="A hub id, or a folder with a config.json. Default: base of the profile."
+            help=(
+                "A hub id, a folder with a config.json, or a GGUF file (gguf:PATH, package:NAME). "
+                "Default: base of the profile."
+            )
         ),
     ] = None,
     data: Annotated[

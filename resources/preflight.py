@@ -18,7 +18,9 @@ from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
 from resources.run_record import next_id
+from verl_jobs.gguf.source import find, names_gguf
 from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
+from verl_jobs.sft.start import UnfitStart
 
 
 def check_sources(home: Home, profile: Profile) -> None:
@@ -89,6 +91,14 @@ def _check_gate(home: Home, profile: Profile) -> None:
 
 def _check_base(home: Home, profile: Profile) -> None:
     base = profile.base
+    if names_gguf(base):
+        from verl_jobs.gguf.convert import check
+
+        try:
+            check(find(base))
+        except UnfitStart as error:
+            raise NotReady(f"profile key base: {error}") from None
+        return None
     if Path(base).is_dir():
         return check_start_of(profile, Path(base))
     if not base.startswith(("/", ".", "~")):
@@ -96,8 +106,8 @@ def _check_base(home: Home, profile: Profile) -> None:
     base_model = home.store(profile.storage.root).current("checkpoints", "base_model")
     if base_model is None or base_model.manifest.config != {"base": base}:
         raise NotReady(
-            f"base: no folder {base}: give a Hugging Face folder, or a hub id such as "
-            "Qwen/Qwen2.5-Coder-0.5B-Instruct"
+            f"base: no folder {base}: give a Hugging Face folder, a hub id such as "
+            "Qwen/Qwen2.5-Coder-0.5B-Instruct, or gguf:PATH"
         )
 
 

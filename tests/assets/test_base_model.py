@@ -11,6 +11,8 @@ from resources.home import Home, NotReady
 from resources.run_context import RunContext
 from resources.settings import Settings
 from tests.resources.test_capacity import listing
+from tests.verl_jobs.gguf_files import tiny_llama, write
+from verl_jobs.gguf.source import Source
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 
@@ -52,3 +54,33 @@ def test_an_unknown_hub_model_is_checked_after_its_download(
     )
     assert result.success == fits
     assert (bool(re.search("4 GiB.*NVIDIA H100", capfd.readouterr().err))) != fits
+
+
+def _materialized(home: Path, base: str) -> dg.ExecuteInProcessResult:
+    home.parent.mkdir(exist_ok=True)
+    profile = home.parent / "profile.yaml"
+    profile.write_text(f"base: {base}", encoding="utf-8")
+    run_context = RunContext.of(Settings(Home(home), str(profile)))
+    return dg.materialize(
+        [base_model],
+        resources=run_context.resources,
+        tags={"ratchet/kind": "study"},
+        raise_on_error=False,
+    )
+
+
+def test_a_gguf_file_becomes_an_artifact_with_its_origin(tmp_path: Path) -> None:
+    file = write(tmp_path / "tiny.gguf", *tiny_llama(max_position_embeddings=1024))
+    assert _materialized(tmp_path / "home", f"gguf:{file}").success
+    artifact = Home(tmp_path / "home").store().require("checkpoints", "base_model")
+    assert artifact.manifest.inputs == {"gguf": Source(file).sha256()}
+    assert artifact.manifest.facts["origin"] == {"file": "tiny.gguf"}
+    assert artifact.manifest.facts["licence"] == "mit"
+    assert artifact.manifest.facts["quantization"] == "F32"
+
+
+def test_a_missing_package_is_reported_with_its_profile_key(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert not _materialized(tmp_path / "home", "package:no-such-package").success
+    assert "profile key base: 'package:no-such-package'" in capfd.readouterr().err

@@ -1,6 +1,7 @@
 """Inputs of the planner: shapes of models, and known GPUs.
 
-In: a hub id or a folder. Out: its `Shape`, or DoesNotFit that names the supported models.
+In: a hub id, a folder or a GGUF file. Out: its `Shape`, or DoesNotFit that names the supported
+models.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from verl_jobs.config.lora import Lora
+from verl_jobs.gguf.header import read_header
+from verl_jobs.gguf.source import find, names_gguf
+from verl_jobs.sft.start import UnfitStart
 
 GIB = 2**30
 
@@ -139,17 +143,21 @@ class UnknownShape(DoesNotFit):
 
 
 def shape_of(model: str) -> Shape:
-    """Return the shape of a known hub id (also of its `-Instruct`), or of a folder's config.json.
+    """Return the shape of a known hub id (also of its `-Instruct`), of a folder's config.json, or
+    of a GGUF file.
 
     Raises UnknownShape that names the known models.
     """
     known = SHAPES.get(model.removesuffix("-Instruct"))
     if known:
         return replace(known, name=model)
+    if names_gguf(model):
+        return _of_gguf(model)
     path = Path(model) / "config.json"
     if not model:
         raise UnknownShape(
-            "this profile creates its own model: name another with --model, a hub id or a folder"
+            "this profile creates its own model: name another with --model, a hub id, a folder or "
+            "gguf:PATH"
         )
     if not path.is_file():
         raise UnknownShape(
@@ -187,3 +195,20 @@ def shape_of(model: str) -> Shape:
         bool(config.get("tie_word_embeddings", False)),
         values["head_dim"],
     )
+
+
+def _of_gguf(base: str) -> Shape:
+    try:
+        header = read_header(find(base).path)
+        return Shape(
+            base,
+            header.need("embedding_length"),
+            header.need("block_count"),
+            *header.heads,
+            header.need("feed_forward_length"),
+            header.shape("token_embd.weight")[0],
+            header.tied,
+            header.head,
+        )
+    except UnfitStart as error:
+        raise UnknownShape(str(error)) from None
