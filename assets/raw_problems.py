@@ -25,7 +25,7 @@ from problems.reading.place import Place
 from problems.reading.source import Loaded
 from problems.registry import load
 from problems.schema import Problem, set_hash, write_parquet
-from problems.sources import simple
+from problems.sources import everyday, simple
 from problems.stored import stored_problems
 from resources.preflight import check_sources
 from resources.run_context import RunContext, StageContext, StageOutput, result
@@ -117,7 +117,7 @@ def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
 
 
 def _shipped_config(stage: StageContext) -> dict[str, Any]:
-    config: dict[str, Any] = {"simple": hash_file(simple.FILE)}
+    config: dict[str, Any] = {each.NAME: hash_file(each.FILE) for each in (simple, everyday)}
     if stage.profile.base:
         return config
     family = stage.profile.family.model_dump(mode="json")

@@ -58,7 +58,7 @@ def validated(name: str, place: Place) -> Place:
     from problems.augmentation.draft import SOURCE as AUGMENTED
     from problems.reading.mapping import check_names
     from problems.registry import SOURCES
-    from problems.sources.simple import NAME as SIMPLE
+    from problems.sources.embedded import EMBEDDED
     from problems.synthesis.synthesize import SOURCE as SYNTHETIC
 
     known = SOURCES.get(name)
@@ -66,7 +66,7 @@ def validated(name: str, place: Place) -> Place:
         raise ProblemError(
             f"invalid source name {name!r}", "use lower-case letters, digits and _", "sources"
         )
-    if (known and known.generate and name != SIMPLE) or name in (AUGMENTED, SYNTHETIC):
+    if name in (EMBEDDED.name, AUGMENTED, SYNTHETIC):
         raise ProblemError(
             f"{name} is built in and needs no location",
             "give your own problems another name",
