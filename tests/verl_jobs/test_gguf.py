@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -54,7 +55,7 @@ def test_the_end_token_ends_a_turn_and_is_not_the_padding(file: Path) -> None:
 @pytest.mark.parametrize("begins", ["", "{{ bos_token }}"])
 def test_a_chat_has_one_begin_token_if_the_file_wants_one(begins: str, tmp_path: Path) -> None:
     template = begins + "{% for m in messages %}{{ m['content'] }}<|im_end|>{% endfor %}"
-    keys = {"add_bos_token": True, "chat_template": template}
+    keys: dict[str, Any] = {"add_bos_token": True, "chat_template": template}
     file = write(tmp_path / "tiny.gguf", *tiny_llama(), **keys)
     tokenizer = make_tokenizer(read_header(file))
     text = tokenizer.apply_chat_template(CHAT, tokenize=False)
