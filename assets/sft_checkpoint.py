@@ -3,9 +3,9 @@
 A model made from scratch learns from the embedded family, whose simulated author makes mistakes, so
 that reinforcement learning can improve on them. A named `base` learns from the verified problems of
 the split `demonstrations`; if no source has any, it stays unchanged. The warm-up trains all
-weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). On a CPU it runs in this process and
-resumes from its last state, at most half a minute old. On GPUs verl's own SFT trainer runs it, on
-the Ray that trains, with the layout of the training.
+weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). On a CPU, and for a small model on
+one GPU, it runs in this process and resumes from its last state, at most half a minute old. Else
+verl's own SFT trainer runs it, on the Ray that trains, with the layout of the training.
 """
 
 import json
@@ -25,9 +25,13 @@ from resources.run_context import RunContext, StageContext, StageOutput, result
 from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
 from verl_jobs.job import TrainingJob
+from verl_jobs.planner.shapes import shape_of
 from verl_jobs.sft.warm_up import Prompt
 
 Chats = list[tuple[Prompt, str]]
+# Parameters up to which one GPU trains in this process: in fp32 with gradients and AdamW, 3.2 GB.
+# The start of verl alone takes longer than the whole warm-up of such a model.
+SMALL = 200_000_000
 
 
 @dg.asset(
@@ -56,7 +60,7 @@ def sft_checkpoint(
             if correcting:  # also train on sandbox reports, which conversations contain
                 with stage.run_context.new_sandbox() as sandbox:
                     rows += corrections(problems, Executor(sandbox))
-            learn = _in_this_process if stage.profile.training.engine == "hf" else _on_ray
+            learn = _in_this_process if _fits_this_process(stage, base) else _on_ray
             losses = learn(stage, base, rows, inputs | {"config": artifact_config}, folder)
             (folder / "losses.json").write_text(
                 json.dumps([round(loss, 6) for loss in losses]), encoding="utf-8"
@@ -87,6 +91,17 @@ def sft_checkpoint(
             "loss": dg.MetadataValue.md(loss_table(losses)),
         }
     return result(artifact, metadata)
+
+
+def _fits_this_process(stage: StageContext, base: Artifact) -> bool:
+    training = stage.profile.training
+    if training.engine == "hf":
+        return True
+    return (
+        training.ranks == 1
+        and not stage.profile.ray.address
+        and shape_of(str(base.path)).parameters <= SMALL
+    )
 
 
 def _in_this_process(

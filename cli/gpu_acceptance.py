@@ -1,4 +1,4 @@
-"""Train a tiny model by the GPU path once, with a kill in it, and check every part."""
+"""Train a model by the GPU path once, with a kill in it, and check every part."""
 
 from __future__ import annotations
 
@@ -21,16 +21,33 @@ def command(
         Path | None,
         typer.Option(help="For all files. Default: acceptance-DEVICE in RATCHET_HOME."),
     ] = None,
+    base: Annotated[
+        str,
+        typer.Option(
+            help="Checkpoint that learns the shipped source `everyday`: as the profile's "
+            "base. Default: a tiny model that learns the embedded family."
+        ),
+    ] = "",
+    until: Annotated[
+        str,
+        typer.Option(
+            help="Stop after this part: machine, supervised, engine, reinforcement, "
+            "kill and resume, gate."
+        ),
+    ] = "",
 ) -> None:
-    """Train a tiny model by the GPU path once, with a kill in it, and check every part.
+    """Train a model by the GPU path once, with a kill in it, and check every part.
 
-    Writes index.html and acceptance.json. Exits 1 if a check failed. A stopped command continues
-    when it is called again.
+    Writes index.html and acceptance.json after each part. Exits 1 if a check failed. A stopped
+    command continues when it is called again.
     """
     from experiments.acceptance.acceptance import accept
+    from experiments.acceptance.checks import PARTS
 
     place = folder or Home.from_environment().path / f"acceptance-{device}"
-    raise typer.Exit(accept(device, place.expanduser().absolute(), Console()))
+    if until and until not in (names := [part.name for part in PARTS]):
+        raise typer.BadParameter(f"no part {until!r}: the parts are {', '.join(names)}")
+    raise typer.Exit(accept(device, place.expanduser().absolute(), Console(), base, until))
 
 
 COMMAND = Command("Run", command)

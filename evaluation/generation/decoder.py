@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from decoding.batch import Row
     from decoding.checkpoint import Checkpoint
 
-BATCH = 64  # rows decoded together
+BATCH = 64  # rows decoded together on a CPU
+# On a GPU a token of a small model takes as long for thousand rows as for one. Share of the memory
+# for the cache and the logits of a batch, and the most rows.
+GPU_SHARE, GPU_BATCH = 0.4, 1024
 
 
 def generate(
@@ -63,10 +66,11 @@ def generate(
         (at for at, row in enumerate(rows) if row.limit > 0),
         key=lambda at: (len(rows[at].prompt), rows[at].prompt, at),
     )
+    size = _batch_rows(loaded, max((len(row.prompt) + row.limit for row in rows), default=1))
     batches = [
         missing
-        for start in range(0, len(order), BATCH)
-        if (missing := [at for at in order[start : start + BATCH] if at not in completions])
+        for start in range(0, len(order), size)
+        if (missing := [at for at in order[start : start + size] if at not in completions])
     ]
     workers = len(os.sched_getaffinity(0)) if loaded.single_threaded else 1
     at_once = min(workers, len(batches))
@@ -84,6 +88,22 @@ def generate(
             if on_progress:
                 on_progress(len(completions), len(rows))
     return [completions[at] for at in range(len(rows))]
+
+
+def _batch_rows(checkpoint: Checkpoint, tokens: int) -> int:
+    """Return how many rows of this many tokens a batch has. The same on one machine each time, so
+    that a repeated generation has the same batches.
+    """
+    if checkpoint.model.device.type == "cpu":
+        return BATCH
+    import torch
+
+    config, memory = checkpoint.model.config.get_text_config(), torch.cuda.mem_get_info()[1]
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    cached = 2 * config.num_hidden_layers * config.num_key_value_heads * width * 2  # bytes a token
+    # the cache is copied while rows leave; logits in fp32, probabilities in fp64 with their sort
+    row = tokens * (2 * cached + 8 * config.intermediate_size) + 32 * config.vocab_size
+    return max(1, min(GPU_BATCH, int(GPU_SHARE * memory / row)))
 
 
 def _rows(checkpoint: Checkpoint, prompts: Sequence[Prompt], sampling: Sampling) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -11,7 +11,7 @@ from evaluation.promotion.gate import points, signed
 from experiments.acceptance.evidence import Evidence, gib
 from verl_jobs.planner.planner import RESERVE
 
-MINUTES = 25.0
+MINUTES, PART_MINUTES, START_MINUTES = 20.0, 8.0, 4.0
 # Most difference between engine and trainer in a step's mean: of a sampled token's probability, and
 # of a completion's mean log-probability in nats. A trainer in bf16 and an engine in fp32 on a CPU
 # differed by 0.0011 and 0.0097.
@@ -21,7 +21,7 @@ MEMORY, SPEED = "actor/perf/max_memory_allocated_gb", "perf/throughput"
 # the planner's parts of a step, and verl's timers
 TIMERS = {"rollout": "gen", "old log-probabilities": "old_log_prob", "update": "update_actor"}
 
-State = Literal["passed", "failed", "not applicable"]
+State = Literal["passed", "failed", "not applicable", "not run"]
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,39 @@ class Measure:
     planned: float | None = None
 
 
-def checks(evidence: Evidence) -> list[Check]:
-    return [
-        _machine(evidence),
-        _engine(evidence),
-        _training(evidence),
-        _weights(evidence),
-        _resume(evidence),
-        _gate(evidence),
-        _memory(evidence),
-        _gpu(evidence),
-        _time(evidence),
-    ]
+@dataclass(frozen=True)
+class Part:
+    """What happens between two events of drive.py, and the checks of it."""
+
+    name: str
+    begins: str
+    ends: str
+    checks: tuple[Callable[[Evidence], Check], ...]
+
+
+@dataclass(frozen=True)
+class PartResult:
+    name: str
+    state: State
+    seconds: float | None
+    checks: tuple[Check, ...]
+
+
+def results(evidence: Evidence) -> Iterator[PartResult]:
+    """Judge each part. A part whose end was not reached is `not run`, unless a check of the machine
+    already failed; a part that has failed checks, or takes too long, is `failed`.
+    """
+    for part in PARTS:
+        begun, ended = (evidence.events.get(event) for event in (part.begins, part.ends))
+        if ended is None or begun is None:
+            yield PartResult(part.name, "not run", None, ())
+            continue
+        made = tuple(check(evidence) for check in part.checks)
+        made += (_part_time(evidence, ended - begun),) if part.ends != "decided" else ()
+        failed = any(check.state == "failed" for check in made)
+        none = all(each.state == "not applicable" for each in made if each.name != "seconds")
+        state: State = "failed" if failed else "not applicable" if none else "passed"
+        yield PartResult(part.name, state, round(ended - begun, 1), made)
 
 
 def measures(evidence: Evidence) -> Iterator[Measure]:
@@ -87,14 +108,36 @@ def _machine(evidence: Evidence) -> Check:
     return Check("machine", _passed(not missing), figures, "what `ratchet doctor` requires")
 
 
+def _part_time(evidence: Evidence, seconds: float) -> Check:
+    figures, limit = f"{seconds:.0f} s", f"at most {PART_MINUTES:.0f} minutes"
+    if evidence.device == "cpu":
+        return Check("seconds", "not applicable", figures, limit)
+    return Check("seconds", _passed(seconds <= 60 * PART_MINUTES), figures, limit)
+
+
+def _supervised(evidence: Evidence) -> Check:
+    limit, facts = "the loss falls", evidence.warm_up
+    if not facts or not facts["demonstrations"]:
+        return Check("loss", "not applicable", "there are no demonstrations", limit)
+    first, last = facts["first_loss"], facts["last_loss"]
+    figures = f"{first:.2f} to {last:.2f} on {facts['demonstrations']} demonstrations"
+    return Check("loss", _passed(last < first), figures, limit)
+
+
+def _start(evidence: Evidence) -> Check:
+    seconds = evidence.events["first_step"] - evidence.events["started"]
+    figures, limit = f"{seconds:.0f} s after the start", f"at most {START_MINUTES:.0f} minutes"
+    if evidence.device == "cpu":
+        return Check("first step", "not applicable", figures, limit)
+    return Check("first step", _passed(seconds <= 60 * START_MINUTES), figures, limit)
+
+
 def _engine(evidence: Evidence) -> Check:
-    begun, engine = evidence.begun, evidence.training.engine
+    engine = evidence.training.engine
     if not evidence.rows:
         return Check("engine", "failed", f"{engine}: no step was made", "a first step")
     tokens = evidence.rows[0].get("perf/total_num_tokens", 0)
     figures = f"{engine}: {tokens:,.0f} tokens in the first step"
-    if {"trainer", "first_step"} <= begun.keys():
-        figures += f", {begun['first_step'] - begun['trainer']:.0f} s after the trainer's start"
     return Check("engine", _passed(tokens > 0), figures, "a first step with completions")
 
 
@@ -138,6 +181,17 @@ def _resume(evidence: Evidence) -> Check:
         f"{sum(repeated)} repeated"
     )
     return Check("kill and resume", _passed(good and evidence.finished), figures, limit)
+
+
+def _scores(evidence: Evidence) -> Check:
+    """Report other scores before and after; the gate's intervals are wide, so none must rise."""
+    rows = [
+        f"{each['name']} {points(each['champion']['share'])} to "
+        f"{points(each['challenger']['share'])} % of {each['challenger']['tasks']}"
+        for each in evidence.benchmarks
+        if each["champion"] and each["challenger"]
+    ]
+    return Check("scores", "not applicable", "; ".join(rows) or "no benchmark was added")
 
 
 def _gate(evidence: Evidence) -> Check:
@@ -184,3 +238,14 @@ def _time(evidence: Evidence) -> Check:
     if evidence.device == "cpu":
         return Check("time", "not applicable", figures, limit)
     return Check("time", _passed(0 < minutes <= MINUTES), figures, limit)
+
+
+PARTS = (
+    Part("machine", "started", "checked", (_machine,)),
+    Part("supervised", "checked", "supervised", (_supervised,)),
+    Part("engine", "supervised", "first_step", (_engine, _start)),
+    Part("reinforcement", "first_step", "killed", (_weights,)),
+    Part("kill and resume", "killed", "trained", (_resume, _training)),
+    Part("gate", "trained", "decided", (_gate, _scores)),
+    Part("speed", "started", "decided", (_memory, _gpu, _time)),
+)

@@ -5,7 +5,7 @@ Everything is on disk, so that a later call continues:
     home/        RATCHET_HOME of the run
     kill.json    the kill of the trainer: its step, its newest save, when
     machine.json the doctor's findings before the run (acceptance.py)
-    begun.json   when the trainer was first seen, and when its first step was
+    events.json  when each event was first seen, in seconds that the command ran
     load.jsonl   samples of the machine's load while the training ran
 """
 
@@ -17,6 +17,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -38,18 +39,22 @@ from verl_jobs.trainer.trainer_lease import lock_holder
 RUN = "chain-0001"  # the home's only pipeline run
 STARTS = 3  # of the pipeline run, in one call
 LOOK_S, SAMPLE_S = 0.2, 5.0
-KILL, BEGUN, LOAD = "kill.json", "begun.json", "load.jsonl"
+KILL, EVENTS, LOAD = "kill.json", "events.json", "load.jsonl"
+# In their order. `started` is the command's first call.
+EVENTS_SEEN = ("started", "checked", "supervised", "first_step", "killed", "trained", "decided")
 UPDATED = "actor/grad_norm"  # in the metrics of every step, not in those of a validation
 
 
-def settings_of(device: str, folder: Path) -> Settings:
+def settings_of(device: str, folder: Path, base: str = "") -> Settings:
     """Return the settings of the run: the profile of the device, in the folder's home.
 
-    On a GPU the engine is vLLM if it can be imported, else transformers.
+    base: a checkpoint that learns from shipped problems, instead of a tiny model that learns the
+    embedded family. On a GPU the engine is vLLM if it can be imported, else transformers.
     """
-    profile = Path(__file__).with_name(f"{device}.yaml")
-    without_vllm = device == "cuda" and import_fault("vllm")
-    changes = ("training.engine=transformers",) if without_vllm else ()
+    profile = Path(__file__).with_name(f"{'base-' if base else ''}{device}.yaml")
+    changes = (f"base={base}",) if base else ()
+    if device == "cuda" and import_fault("vllm"):
+        changes += ("training.engine=transformers",)
     return Settings(Home(folder / "home"), str(profile), changes, chosen=True)
 
 
@@ -59,16 +64,16 @@ def state(settings: Settings) -> str:
     return run.record.state if (run.folder / "run.json").exists() else "open"
 
 
-def run_pipeline(folder: Path, settings: Settings, console: Console) -> int:
+def run_pipeline(settings: Settings, watcher: Watcher, console: Console) -> int:
     """Start or resume the pipeline run until it has a decision. Return the last exit code."""
     code = 0
     for _ in range(STARTS):
         if state(settings) != "open":
             break
-        with Watcher(folder, settings.home):
-            code = demo(settings, console)
+        code = demo(settings, console)
         if code in (BUSY, INTERRUPTED):
             break
+    watcher.look()
     return code
 
 
@@ -82,15 +87,39 @@ def steps(folder: Path) -> list[int]:
     return [row["step"] for row in metrics(folder) if UPDATED in row]
 
 
-class Watcher(threading.Thread):
-    """Samples the load while the training runs, and kills its trainer once.
+class Events:
+    """When each event was first seen, in seconds of the calls of this command together."""
 
-    The kill comes one step after a save, so that at least one step must be repeated.
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / EVENTS
+        self.seen: dict[str, float] = {}
+        if self.path.exists():
+            self.seen = json.loads(self.path.read_text(encoding="utf-8"))
+        self.before = max(self.seen.values(), default=0.0)
+        self.called_at = time.monotonic()
+
+    def note(self, event: str) -> bool:
+        """Record an event. Return whether it is new."""
+        if event in self.seen:
+            return False
+        now = self.before + time.monotonic() - self.called_at
+        self.seen[event] = round(now, 1)
+        write_atomic(self.path, json.dumps(self.seen))
+        return True
+
+
+class Watcher(threading.Thread):
+    """Notes events, samples the load while the training runs, and kills its trainer once.
+
+    The kill comes one step after a save, so that at least one step must be repeated. on_event is
+    called with the name of each new event, in this thread.
     """
 
-    def __init__(self, folder: Path, home: Home) -> None:
+    def __init__(
+        self, folder: Path, home: Home, events: Events, on_event: Callable[[str], None]
+    ) -> None:
         super().__init__(daemon=True, name="acceptance")
-        self.folder, self.home = folder, home
+        self.folder, self.home, self.events, self.on_event = folder, home, events, on_event
         self.ended = threading.Event()
         self.sampled_at, self.before = 0.0, reading()
 
@@ -109,20 +138,34 @@ class Watcher(threading.Thread):
 
     def run(self) -> None:
         while not self.ended.wait(LOOK_S):
-            training = training_folder(self.home)
-            if training is None or (training / "done.json").exists():
-                continue
-            trainer = lock_holder(training)
-            if trainer is None:
-                continue
-            self._note("trainer")
-            reached = steps(training)
-            if reached:
-                self._note("first_step")
-            self._sample()
-            saves = complete_saves(training / "saves")
-            if saves and reached and reached[-1] > saves[-1] and not self._has(KILL):
-                self._kill(trainer, training, reached[-1], saves[-1])
+            self.look()
+
+    def look(self) -> None:
+        """Note what has happened since the last look, and act on it."""
+        run = PipelineRun(self.home.runs / RUN)
+        if not (run.folder / "run.json").exists():
+            return
+        record = run.record
+        if "sft_checkpoint" in record.stages:
+            self._note("supervised")
+        if training := training_folder(self.home):
+            self._look_at_training(training)
+        if record.state != "open":
+            self._note("decided")
+
+    def _look_at_training(self, training: Path) -> None:
+        reached = steps(training)
+        if reached:
+            self._note("first_step")
+        if (training / "done.json").exists():
+            self._note("trained")
+            return
+        if (trainer := lock_holder(training)) is None:
+            return
+        self._sample()
+        saves = complete_saves(training / "saves")
+        if saves and reached and reached[-1] > saves[-1] and not self._has(KILL):
+            self._kill(trainer, training, reached[-1], saves[-1])
 
     def _kill(self, trainer: int, training: Path, step: int, save: int) -> None:
         actor = training / "saves" / f"global_step_{save}" / "actor" / "fsdp_config.json"
@@ -130,13 +173,11 @@ class Watcher(threading.Thread):
         os.kill(trainer, signal.SIGKILL)
         kill = {"step": step, "save": save, "at": time.time(), "fsdp": fsdp}
         write_atomic(self.folder / KILL, json.dumps(kill, indent=1))
+        self._note("killed")
 
     def _note(self, event: str) -> None:
-        """Record when an event was first seen."""
-        path = self.folder / BEGUN
-        seen = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if event not in seen:
-            write_atomic(path, json.dumps(seen | {event: time.time()}))
+        if self.events.note(event):
+            self.on_event(event)
 
     def _sample(self) -> None:
         if time.monotonic() - self.sampled_at < SAMPLE_S:

@@ -9,10 +9,12 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from experiments.acceptance.drive import BEGUN, KILL, LOAD, RUN, UPDATED, training_folder
+from assets.stages import CHECKPOINTS
+from experiments.acceptance.drive import KILL, LOAD, RUN, UPDATED, Events, training_folder
 from resources.capacity import gpus_here, shape_of_start
 from resources.config.profile import Profile
 from resources.doctor import MachineCheck
+from resources.home import Home
 from resources.run_record import PipelineRun, Record
 from resources.settings import Settings
 from verl_jobs.config.training import Training
@@ -40,9 +42,11 @@ class Evidence:
     attempts: Sequence[Sequence[int]]
     finished: bool
     kill: dict[str, Any] | None
-    begun: dict[str, float]
+    events: dict[str, float]  # seconds
+    warm_up: dict[str, Any] | None  # facts of the supervised training
     load: dict[str, tuple[float, float]]
     decision: dict[str, Any] | None
+    benchmarks: Sequence[dict[str, Any]]  # of the run's report
     plan: Plan | None  # for GPUs
 
     def median(self, metric: str) -> float | None:
@@ -60,7 +64,7 @@ def collect(
     """Read the folder. Raises CorruptArtifact for a file that was changed afterwards."""
     home, profile = settings.home, settings.profile
     run, training = home.runs / RUN, training_folder(home)
-    report = home.reports / RUN / "summary.json"
+    report = _json(home.reports / RUN / "summary.json") or {}
     return Evidence(
         device=device,
         findings=findings,
@@ -70,9 +74,11 @@ def collect(
         attempts=_attempts(training) if training else [],
         finished=training is not None and TrainingJob.read(training / "job.json").done is not None,
         kill=_json(folder / KILL),
-        begun=_json(folder / BEGUN) or {},
+        events=Events(folder).seen,
+        warm_up=_warm_up(home),
         load=_load(folder / LOAD),
-        decision=(_json(report) or {}).get("decision"),
+        decision=report.get("decision"),
+        benchmarks=report.get("benchmarks", ()),
         plan=planned(profile) if device == "cuda" else None,
     )
 
@@ -115,6 +121,11 @@ def _load(path: Path) -> dict[str, tuple[float, float]]:
     rows = [json.loads(line) for line in lines if line.endswith("}")]
     values = {name: [row[name] for row in rows if name in row] for name in MEASURED}
     return {name: (max(each), fmean(each)) for name, each in values.items() if each}
+
+
+def _warm_up(home: Home) -> dict[str, Any] | None:
+    made = home.store().current(CHECKPOINTS, "sft_checkpoint")
+    return made.manifest.facts if made else None
 
 
 def _json(path: Path) -> dict[str, Any] | None:

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from experiments.acceptance.acceptance import accept, render
-from experiments.acceptance.checks import DIFFERENCE, LOG_DIFFERENCE, MEMORY, checks
-from experiments.acceptance.drive import UPDATED, settings_of
+from experiments.acceptance.checks import DIFFERENCE, LOG_DIFFERENCE, MEMORY, results
+from experiments.acceptance.drive import UPDATED, Events, settings_of
 from experiments.acceptance.evidence import Evidence, with_rates
 from resources.capacity import shape_of_start
 from resources.doctor import MachineCheck
@@ -53,19 +53,23 @@ def good() -> Evidence:
         attempts=[range(1, 7), range(6, TRAINING.steps + 1)],
         finished=True,
         kill={"step": 6, "save": 5, "at": 0.0, "fsdp": {"FSDP_version": 2}},
-        begun={"trainer": 10.0, "first_step": 50.0},
+        events={"started": 0.0, "checked": 5.0, "supervised": 40.0, "first_step": 100.0}
+        | {"killed": 130.0, "trained": 300.0, "decided": 400.0},
+        warm_up={"demonstrations": 400, "first_loss": 6.0, "last_loss": 0.8},
         load={"gpu_percent": (80.0, 30.0)},
         decision=DECISION,
+        benchmarks=({"name": "humaneval", "champion": RATE, "challenger": RATE},),
         plan=estimate(shape, GPUS["H100"], TRAINING),
     )
 
 
 def failed(evidence: Evidence) -> list[str]:
-    return [check.name for check in checks(evidence) if check.state == "failed"]
+    checks = [check for part in results(evidence) for check in part.checks]
+    return [check.name for check in checks if check.state == "failed"]
 
 
-def test_a_good_run_fails_no_check() -> None:
-    assert {check.state for check in checks(good())} == {"passed"}
+def test_every_part_of_a_good_run_passes() -> None:
+    assert {part.state for part in results(good())} == {"passed"}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +89,7 @@ def test_a_good_run_fails_no_check() -> None:
         ({"decision": None}, "gate"),
         ({"rows": [row(1), row(20, **{MEMORY: 9.0})]}, "memory"),
         ({"load": {"gpu_percent": (0.0, 0.0)}}, "GPU in use"),
+        ({"warm_up": {"demonstrations": 1, "first_loss": 1.0, "last_loss": 2.0}}, "loss"),
     ],
 )
 def test_a_check_fails_for_its_fault(fault: dict[str, Any], check: str) -> None:
@@ -92,14 +97,48 @@ def test_a_check_fails_for_its_fault(fault: dict[str, Any], check: str) -> None:
 
 
 def test_an_unfinished_training_is_not_accepted() -> None:
-    assert failed(replace(good(), finished=False)) == ["training", "kill and resume"]
+    assert failed(replace(good(), finished=False)) == ["kill and resume", "training"]
 
 
-def test_a_run_of_more_than_25_minutes_is_too_slow() -> None:
+def test_a_run_of_more_than_20_minutes_is_too_slow() -> None:
     record = good().record
     assert record is not None
-    slow = replace(good(), record=record.model_copy(update={"minutes": 26.0}))
+    slow = replace(good(), record=record.model_copy(update={"minutes": 21.0}))
     assert failed(slow) == ["time"]
+
+
+@pytest.mark.parametrize(
+    ("event", "seconds", "check"),
+    [("first_step", 250.0, "first step"), ("trained", 700.0, "seconds")],
+)
+def test_a_part_that_is_late_fails(event: str, seconds: float, check: str) -> None:
+    events = good().events
+    later = {
+        each: at + (seconds - events[event]) * (at >= events[event]) for each, at in events.items()
+    }
+    assert failed(replace(good(), events=later)) == [check]
+
+
+def test_a_part_whose_end_was_not_seen_has_not_run() -> None:
+    events = {name: at for name, at in good().events.items() if name not in ("trained", "decided")}
+    states = {part.name: part.state for part in results(replace(good(), events=events))}
+    assert [name for name, state in states.items() if state == "not run"] == [
+        "kill and resume", "gate", "speed"
+    ]  # fmt: skip
+
+
+def test_without_demonstrations_the_supervised_part_does_not_apply() -> None:
+    bare = {"demonstrations": 0}
+    states = {part.name: part.state for part in results(replace(good(), warm_up=bare))}
+    assert states["supervised"] == "not applicable"
+
+
+def test_seconds_between_two_calls_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "events.json").write_text('{"started": 0.0, "supervised": 40.0}')
+    events = Events(tmp_path)
+    assert not events.note("supervised")
+    assert events.note("first_step")
+    assert 40.0 <= events.seen["first_step"] < 60.0
 
 
 def test_a_gpu_gets_the_rates_of_its_type() -> None:
@@ -117,7 +156,7 @@ def test_a_machine_without_a_gpu_gets_a_page_and_trains_nothing(
     assert accept("cuda", tmp_path / "run", Console(file=out, width=200)) == 1
     content = json.loads((tmp_path / "run" / "acceptance.json").read_text(encoding="utf-8"))
     assert not content["passed"]
-    assert content["checks"][0]["state"] == "failed"
+    assert content["parts"][0]["state"] == "failed"
     page = (tmp_path / "run" / "index.html").read_text(encoding="utf-8")
     assert page == render(content)
     assert "Failed on cuda" in page
