@@ -1,13 +1,15 @@
 """Carry an environment to a host without a network. Standard library only.
 
-    python deploy/bundle.py make FOLDER --environment VENV      on a machine with a network
+    python deploy/bundle.py environment VENV --torch 2.11.0 --vllm 0.24.0
+    python deploy/bundle.py make FOLDER --environment VENV
     python FOLDER/bundle.py install FOLDER --to VENV --clone .  on the host, with its own python
 
-`make` packs the packages of an environment, and other files (`--add`: a base model, problems), into
-parts of a chosen size, with a checksum each. `--host-torch` leaves torch and CUDA's libraries to
-the host, and `install` takes the torch that is there if its version fits. `--arch sm_90` leaves out
-GPU code of other architectures, which is most of vLLM's size. The environment is one of the host's
-Python version, made with the host's version of torch: docs/how-to/train-on-a-gpu.md.
+`environment` installs Ratchet and what it needs, with a given torch and vLLM. `make` packs the
+packages of an environment, and other files (`--add`: a base model, problems), into parts of a
+chosen size, with a checksum each. `--host-torch` leaves torch and CUDA's libraries to the host, and
+`install` takes the torch that is there if its version fits. `--arch sm_90` leaves out GPU code of
+other architectures, which is most of vLLM's size. Run the first two with the host's version of
+Python.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ import argparse
 import hashlib
 import io
 import json
+import os
 import shutil
 import struct
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -82,6 +86,19 @@ class Joined(io.RawIOBase):
         return taken
 
 
+def environment(venv: Path, torch: str, vllm: str) -> None:
+    """Create an environment with Ratchet's requirements, but with these versions. Its locks are
+    not used: they are for one version of torch.
+    """
+    clone = Path(__file__).resolve().parent.parent
+    project = tomllib.loads((clone / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [each for each in project["dependencies"] if not each.startswith("torch==")]
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    pip = [venv / "bin" / "python", "-m", "pip", "install"]
+    subprocess.run([*pip, *wanted, f"torch=={torch}", f"vllm=={vllm}"], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", clone], check=True)
+
+
 def make(
     folder: Path, venv: Path, arch: int, part_mib: float, without: Sequence[str], add: Sequence[str]
 ) -> None:
@@ -123,13 +140,16 @@ def make(
 
 def packed(site: Path, without: Sequence[str]) -> Iterator[Path]:
     """Yield the files of an environment's packages that a training uses."""
-    left_out = [site / each for each in (*UNUSED, *without)]
-    for path in sorted(site.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
-            # an editable install of the clone names a place of this machine
-            ours = path.name.startswith("__editable__")
-            if not ours and not any(path.is_relative_to(each) for each in left_out):
-                yield path
+    left_out = {str(site / each) for each in (*UNUSED, *without)}
+    for folder, folders, names in os.walk(site):
+        folders[:] = sorted(
+            each for each in folders if each != "__pycache__" and f"{folder}/{each}" not in left_out
+        )
+        for name in sorted(names):
+            # the editable install of the clone: a place of this machine
+            ours = name.startswith("__editable__") or name == "direct_url.json"
+            if not ours and not name.endswith(".pyc") and f"{folder}/{name}" not in left_out:
+                yield Path(folder, name)
 
 
 def only(library: bytes, arch: int) -> bytes:
@@ -222,6 +242,10 @@ def _release(version: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
+    creator = commands.add_parser("environment")
+    creator.add_argument("venv", type=Path)
+    creator.add_argument("--torch", required=True)
+    creator.add_argument("--vllm", required=True)
     maker = commands.add_parser("make")
     maker.add_argument("folder", type=Path)
     maker.add_argument("--environment", type=Path, default=Path(".venv"))
@@ -235,7 +259,9 @@ def main() -> None:
     installer.add_argument("--to", type=Path, default=Path(".venv"))
     installer.add_argument("--clone", type=Path, default=Path())
     given = parser.parse_args()
-    if given.command == "make":
+    if given.command == "environment":
+        environment(given.venv, given.torch, given.vllm)
+    elif given.command == "make":
         without = [*given.without, *(TORCH if given.host_torch else ())]
         arch = int(given.arch.removeprefix("sm_") or 0)
         make(given.folder, given.environment, arch, given.part_mib, without, given.add)
