@@ -119,6 +119,7 @@ def scored(stage: StageContext, contestant: ModelVersion, benchmark: Benchmark) 
                 sandbox,
                 on_progress,
                 stage.run_context.home.path / "answers",
+                stage.run_context.home.path / "benchmarks",
             )
         card.write(folder / "scorecard.json")
         weights = stage.store.current("checkpoints", contestant.checkpoint)

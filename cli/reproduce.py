@@ -18,7 +18,7 @@ from cli.app.options import ProfileOption
 from cli.lookup.scorecards import at_path
 from cli.lookup.scored_benchmark import NotReproducible, scored_benchmark
 from cli.provenance import names_manifest
-from evaluation.evaluate import evaluate
+from evaluation.evaluate import STEPS, evaluate
 from evaluation.promotion.rate import Rate
 from evaluation.reports.figures import Figures
 from evaluation.scorecard import Sample, Scorecard
@@ -47,10 +47,11 @@ def reproduce(
     checkpoint = _checkpoint(card, store, index, settings)
     benchmark = scored_benchmark(card, artifact, index, settings)
     with Sandbox(profile.sandbox) as sandbox, Progress(console=console, transient=True) as progress:
-        bars = {stage: progress.add_task(stage, total=None) for stage in ("generate", "judge")}
+        bars = {stage: progress.add_task(stage, total=None) for stage in STEPS}
         again = evaluate(
             checkpoint, card.checkpoint, card.checkpoint_hash, benchmark, sandbox,
             lambda stage, done, of: progress.update(bars[stage], completed=done, total=of),
+            references=settings.home.path / "benchmarks",
         )  # fmt: skip
     if out:
         again.write(out)

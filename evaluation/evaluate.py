@@ -9,18 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.generation.completion_sources import Folder, GenerationReport, generate_completions
 from evaluation.judging.judge import CompletionResult, Verdicts, judge
+from evaluation.judging.references import leave_out_unfit
 from evaluation.judging.reports import NotMeasurable
 from evaluation.judging.scoring import Submission, scorecard
 from evaluation.sampling import Prompt
 from evaluation.scorecard import Scorecard
 from sandbox.sandbox import Runs
 
-Progress = Callable[[str, int, int], None]  # stage ("generate" or "judge"), done, total
+STEPS = ("references", "generate", "judge")
+Progress = Callable[[str, int, int], None]  # step, done, total
 
 
 def evaluate(
@@ -31,13 +34,17 @@ def evaluate(
     sandbox: Runs,
     on_progress: Progress = lambda stage, done, total: None,
     cache: Path | None = None,
+    references: Path | None = None,
 ) -> Scorecard:
     """Return the scorecard. cache: a folder for completions, so that a killed evaluation resumes;
-    without it all are generated now.
+    without it all are generated now. references: a folder that keeps which tasks of a published
+    benchmark cannot be measured; the score is over the others and names them.
 
-    Raises FileNotFoundError if the folder holds no model, and NotJudged if completions stay without
-    a verdict.
+    Raises FileNotFoundError if the folder holds no model, NotMeasurable if no task can be measured,
+    and NotJudged if completions stay without a verdict.
     """
+    version = benchmark.version
+    benchmark, unfit = fit(benchmark, sandbox, references, on_progress)
     started, generation = time.perf_counter(), GenerationReport()
     completions = generate_completions(
         benchmark,
@@ -59,11 +66,35 @@ def evaluate(
         checkpoint_hash,
         benchmark.sampling.model_dump(mode="json"),
         prompts,
-        benchmark.version,
+        version,
     )
     card = score(benchmark, submission, sandbox, on_progress)
     times = {"generation_s": generation.cached_s + generated - started}
-    return card.model_copy(update={"measured": card.measured | times})
+    return card.model_copy(update={"measured": card.measured | times, "unmeasured": unfit})
+
+
+def fit(
+    benchmark: Benchmark, sandbox: Runs, references: Path | None, on_progress: Progress
+) -> tuple[Benchmark, dict[str, str]]:
+    """Return the benchmark without the tasks that cannot be measured, and these with the reason.
+
+    Only a published harness is asked: the references of other problems ran when they were verified.
+    """
+    if benchmark.published_harness is None:
+        return benchmark, {}
+    tasks = {benchmark.task_id(problem): problem for problem in benchmark.problems}
+    unfit = leave_out_unfit(
+        benchmark.harness,
+        tasks,
+        lambda: nullcontext(sandbox),
+        references,
+        lambda done, total: on_progress("references", done, total),
+    )
+    if len(unfit) == len(tasks):
+        first, why = next(iter(unfit.items()))
+        raise NotMeasurable(f"none of its {len(tasks)} tasks can be measured: {first} {why}")
+    kept = tuple(problem for task, problem in tasks.items() if task not in unfit)
+    return replace(benchmark, problems=kept), unfit
 
 
 def score(

@@ -14,13 +14,14 @@ from problems.schema import Problem
 from problems.syntax import parse
 
 ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however often each"}
+_STREAMS = re.compile(r"\bstandard (?:input|output)\b|\bstd(?:in|out)\b", re.IGNORECASE)
 
 
 def prompt_text(problem: Problem) -> str:
     """Return the prompt for a problem.
 
-    It has the statement, the starter code with the function's signature, the visible tests, and the
-    function's name if nothing else shows it.
+    It has the statement, the starter code with the function's signature, the visible tests, and, if
+    nothing else shows it, the function's name or that a program reads standard input.
     """
     shown = [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]]
     statement = problem.statement.strip()
@@ -30,6 +31,8 @@ def prompt_text(problem: Problem) -> str:
     )
     if starter:
         parts.append(f"Start from this code:\n```python\n{starter}\n```")
+    if problem.style == "stdio" and not _STREAMS.search(statement):
+        parts.append("Read the input from standard input and print the output.")
     if shown:
         parts.append("Your code should pass:\n" + "\n".join(shown))
     text = "\n\n".join(parts)

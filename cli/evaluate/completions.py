@@ -180,7 +180,7 @@ def score(
     missing = check(harness, submission.completions, options.partial)
     verdict_cache = Verdicts(home / "benchmarks" / f"{harness.name}.verdicts.jsonl")
     try:
-        judged, seconds = judge_all(harness, submission, verdict_cache, errors)
+        judged, seconds = judge_all(harness, submission, verdict_cache, errors, home)
     finally:
         verdict_cache.close()
     if options.out:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from evaluation.judging.harness import Harness
 from evaluation.judging.judge import CompletionResult, Verdicts, judge
+from evaluation.judging.references import leave_out_unfit
 from evaluation.judging.scoring import Submission
 from evaluation.statistics.hypothesis_tests import wilson
 
@@ -17,13 +19,23 @@ UPDATE_S = 0.5
 
 
 def judge_all(
-    harness: Harness, submission: Submission, verdicts: Verdicts, errors: Console
+    harness: Harness, submission: Submission, verdicts: Verdicts, errors: Console, home: Path
 ) -> tuple[list[CompletionResult], float]:
-    """Return the verdicts, in the order of the completions, and the seconds that judging took."""
+    """Return the verdicts, in the order of the completions, and the seconds that judging took.
+
+    Tasks that cannot be measured are found first; their references run once in this home.
+    """
     from sandbox.sandbox import Sandbox, SandboxConfig
 
     start = time.monotonic()
     with progress_bar(errors) as progress:
+        leave_out_unfit(
+            harness,
+            [each.task_id for each in submission.completions],
+            lambda: Sandbox(SandboxConfig(packages=harness.packages)),
+            home / "benchmarks",
+            _preparation_bar(harness, progress),
+        )
         judged = judge(
             harness,
             submission.extracted(harness),

@@ -40,7 +40,7 @@ def judge_again(
         )
     submission = _submission(card, origin, benchmark, home, errors)
     check(harness, submission.completions, partial=True)
-    judged, seconds = judge_all(harness, submission, Verdicts(None), errors)
+    judged, seconds = judge_all(harness, submission, Verdicts(None), errors, home)
     if not any(each.measured for each in judged):
         raise NotReady(
             f"no task of {card.benchmark} can be measured on this machine: {judged[0].detail}"

@@ -92,7 +92,7 @@ class CodeHarness(Harness):
     def absent(self, task: CodeTask) -> str:
         lacking = [name for name in task.problem.packages if not self._has(name)]
         hint = "" if self.package_folder else f" (`ratchet benchmarks install {self.name}`)"
-        return f"needs {', '.join(lacking)}{hint}" if lacking else ""
+        return f"needs {', '.join(lacking)}{hint}" if lacking else super().absent(task)
 
     def _has(self, name: str) -> bool:
         if self.modules:

@@ -15,6 +15,7 @@ from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
 from problems.clusters import cluster_of
 from problems.prompt import prompt_text, shown_test
+from problems.reading.stated import any_answer
 from problems.schema import Problem
 from sandbox.protocol import Job, Limits
 
@@ -83,6 +84,12 @@ class ProblemHarness(Harness):
 
     def cluster(self, task: ProblemTask) -> str:
         return cluster_of(task.problem)
+
+    def several_answers(self, task: ProblemTask) -> str:
+        sentence = any_answer(task.problem)
+        return f"accepts any of several answers, and nothing checks them: {sentence}" * bool(
+            sentence
+        )
 
     def visible_test(self, task: ProblemTask, test: int) -> str:
         problem = task.problem

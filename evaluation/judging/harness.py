@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from evaluation.completions import Completion, Prefer
@@ -16,7 +16,8 @@ from evaluation.sampling import Progress
 from rewards.extraction import extract_code
 from sandbox.protocol import Job, Report
 
-UNMEASURED = "UNMEASURED"  # the task needs a package that is not here
+UNMEASURED = "UNMEASURED"  # the task needs a package that is not here, or its tests cannot be run
+NEEDS = "needs "  # followed by the packages that are not here
 
 
 class Task(Protocol):
@@ -52,6 +53,8 @@ class Harness(ABC):
     sets: tuple[str, ...] = ("base",)
     prefer: Prefer = "solution"
     packages: tuple[str, ...] = ("numpy",)  # packages that programs may import
+    # Tasks that are left out, with the reason: evaluation/judging/references.py fills it.
+    unfit: dict[str, str] = field(default_factory=dict, compare=False, kw_only=True)
 
     @abstractmethod
     def program(self, task: Any, completion: Completion, sanitized: bool) -> str:
@@ -89,11 +92,9 @@ class Harness(ABC):
 
     def verdict(self, report: Report) -> tuple[str, str]:
         """Return a report's verdict, and its reason in words."""
-        return (
-            (UNMEASURED, f"needs {', '.join(report.absent)}")
-            if report.absent
-            else (report.verdict.value, report.detail)
-        )
+        if report.absent:
+            return UNMEASURED, f"{NEEDS}{', '.join(report.absent)}"
+        return UNMEASURED if report.unusable else report.verdict.value, report.detail
 
     def fault(self, report: Report) -> ProgramFault:
         """Return where the program failed, if known."""
@@ -114,6 +115,14 @@ class Harness(ABC):
         """Return the name that related tasks share; "" if the task is independent."""
         return ""
 
-    def absent(self, task: Any) -> str:
-        """Return why a task cannot be measured on this machine; "" if it can."""
+    def reference(self, task: Any) -> str:
+        """Return the program that must pass the task's tests; "" if none is to be run."""
+        return str(task.canonical)
+
+    def several_answers(self, task: Any) -> str:
+        """Return why the task's tests refuse right answers; "" if nothing shows that they do."""
         return ""
+
+    def absent(self, task: Any) -> str:
+        """Return why a task cannot be measured; "" if it can."""
+        return self.unfit.get(task.task_id, "")

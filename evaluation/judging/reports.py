@@ -21,12 +21,13 @@ class NotMeasurable(NotJudged):
 def reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterator[Report]:
     """Yield a report for each job (by its id) as they come. Raises NotJudged after the last retry.
 
-    An INFRA report is yielded only for a job whose packages are not installed (`report.absent`).
+    An INFRA report is yielded only for a job that no retry helps (`report.unusable`): its packages
+    are not installed, or its tests cannot be run.
     """
     waiting, last = dict(jobs), ""
     for _ in range(ATTEMPTS):
         for report in sandbox.run(list(waiting.values())):
-            if report.verdict is Verdict.INFRA and not report.absent:
+            if report.verdict is Verdict.INFRA and not report.unusable:
                 last = report.detail
                 continue
             del waiting[report.job_id]

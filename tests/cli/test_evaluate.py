@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from resources.settings import Settings
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).parents[3] / "shared" / "data"))
 HUMANEVAL = DATA / "humaneval" / "HumanEval.jsonl.gz"
 pytestmark = pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"no benchmark files in {DATA}")
 
@@ -305,3 +306,31 @@ def test_a_custom_benchmark_sets_data_prompt_and_extraction(
         json.dumps({"task_id": "twice", "solution": "def twice(n):\n    return 2 * n\n"})
     )
     assert "100.0 %" in run(EvaluationOptions(str(tmp_path / "mine.yaml")), completions)[1]
+
+
+def test_tasks_that_cannot_be_measured_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
+    words = {"open": "Add one. If there are several answers, return any of them."}
+    solutions = {"fails": ["def f(x): return x"], "right": ["def f(x): return x + 1"]}
+    names = ("fails", "open", "right")
+    problems = [
+        {
+            "id": name,
+            "statement": words.get(name, "Add one."),
+            "style": "call",
+            "entry_point": "f",
+            "tests": [{"args": [1], "expected": 2}],
+            "solutions": solutions.get(name, []),
+        }
+        for name in names
+    ]
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, problems)))
+    (tmp_path / "mine.yaml").write_text("name: mine\ndata: mine.jsonl\n")
+    completions = tmp_path / "completions.jsonl"
+    answers = [{"task_id": name, "solution": "def f(x): return x + 1"} for name in names]
+    completions.write_text("\n".join(map(json.dumps, answers)))
+    shown = run(EvaluationOptions(str(tmp_path / "mine.yaml")), completions)[1]
+    assert "100.0 %" in shown
+    assert "not measured: 2 tasks (fails, open); the first its own reference fails (WA)" in shown

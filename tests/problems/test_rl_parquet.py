@@ -78,7 +78,11 @@ def test_a_stdio_prompt_shows_input_and_output() -> None:
     stdio = Problem(
         "toy/2", "toy", "Echo.", "stdio", ({"stdin": "1", "stdout": "1"},), visible_tests=1
     )
-    assert prompt_text(stdio) == "Echo.\n\nYour code should pass:\nInput:\n1\nOutput:\n1"
+    shown = "Your code should pass:\nInput:\n1\nOutput:\n1"
+    streams = "Read the input from standard input and print the output."
+    assert prompt_text(stdio) == f"Echo.\n\n{streams}\n\n{shown}"
+    told = replace(stdio, statement="Echo the standard input.")
+    assert prompt_text(told) == f"Echo the standard input.\n\n{shown}"
 
 
 def test_a_prompt_of_mbpp_matches_upstream(data: Callable[[str], Path]) -> None:
