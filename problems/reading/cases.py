@@ -26,6 +26,7 @@ from problems.columns import ProblemError
 from problems.encoding import encode
 from problems.reading.asserts import check
 from problems.reading.input_output import (
+    CONSTANTS,
     IMPORTS,
     MAX_TESTS,
     as_upstream,
@@ -41,6 +42,7 @@ from sandbox.reading import shown
 
 FUNCTIONAL = ("functional", "function_call")
 DEF = re.compile(r"^[ \t]*def (\w+)\(", re.MULTILINE)
+PYTHON = re.compile(r"[\[({'\"]")  # the beginning of a Python literal that is no JSON
 HELPERS = ("collections", "math", "itertools", "functools", "operator", "json", "re", "string")
 LISTS = (("stdin", "stdout"), ("input", "output"))  # other names of `inputs` and `outputs`
 
@@ -191,7 +193,7 @@ def _pairs(
     texts = paired and _texts(inputs)
     if texts:
         inputs = [_arguments(text, "function_call" in kinds, where) for text in inputs]
-        outputs = [_json(text, where) for text in outputs]
+        outputs = _results(outputs, where, "functional" not in kinds)
     tests, checker = call_tests(inputs, outputs, where), None
     if "functional" not in kinds:
         tests, checker = as_upstream(tests)
@@ -207,14 +209,8 @@ def _pairs(
 
 def _arguments(written: str, listed: bool, where: str) -> Any:
     """Return the arguments in a text: one JSON value on each line, or one list of all."""
-    try:
-        values = [json.loads(line) for line in written.split("\n") if line.strip()]
-    except (ValueError, RecursionError) as error:
-        raise ProblemError(
-            f"the arguments {written[:60]!r} are no JSON ({error})"[:200],
-            "write one JSON value on each line",
-            where,
-        ) from error
+    lines = [line.strip() for line in written.split("\n") if line.strip()]
+    values = [value_of(line, f"arguments {line[:60]}", where) for line in lines]
     return values[0] if listed and len(values) == 1 and isinstance(values[0], list) else values
 
 
@@ -222,19 +218,32 @@ def _texts(values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _json(written: Any, where: str) -> Any:
-    """Return the value of JSON text; text that is no JSON stays text.
+def _results(written: Sequence[Any], where: str, keep_constants: bool) -> list[Any]:
+    """Return the values of results: of JSON text, or of Python text if each of them is one.
 
-    Raises ProblemError for JSON that Python cannot read, such as a number of 5,000 digits.
+    Other text stays text. keep_constants: so do constants such as "True" where nothing else is
+    expected; `as_upstream` accepts both then. Raises ProblemError for JSON that Python cannot read,
+    such as a number of 5,000 digits.
     """
+    values, rest = list(written), list[int]()
+    for at, text in enumerate(written):
+        try:
+            values[at] = json.loads(text)
+        except (json.JSONDecodeError, TypeError):
+            rest += [at] if isinstance(text, str) else []
+        except (ValueError, RecursionError) as error:
+            raise ProblemError(
+                f"a result cannot be read ({error})"[:200], "leave the row out", where
+            ) from error
+    if keep_constants and all(text in CONSTANTS for text in written):
+        return values
+    if not all(written[at] in CONSTANTS or PYTHON.match(written[at]) for at in rest):
+        return values
     try:
-        return json.loads(written)
-    except (json.JSONDecodeError, TypeError):
-        return written
-    except (ValueError, RecursionError) as error:
-        raise ProblemError(
-            f"a result cannot be read ({error})"[:200], "leave the row out", where
-        ) from error
+        literals = {at: ast.literal_eval(written[at]) for at in rest}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return values
+    return [literals.get(at, value) for at, value in enumerate(values)]
 
 
 def _metadata(test: Mapping[str, Any]) -> Mapping[str, Any]:

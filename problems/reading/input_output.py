@@ -34,11 +34,20 @@ from builtins import *
 import collections, copy, datetime, functools, heapq, itertools, math, operator, random, re, string
 """
 
+CONSTANTS = ("True", "False", "None")
+# The text of a constant, or the constant itself.
+TEXT_OR_CONSTANT = """\
+def check(args, got, expected, **kwargs):
+    return bool(got == expected or (got is None or got is True or got is False)
+                and str(got) == expected)
+"""
+
 EITHER = """\
 def check(args, got, expected, **kwargs):
     got = list(got) if isinstance(got, tuple) else got
     return bool(got == expected or got == expected[0])
 """
+AS_UPSTREAM = (EITHER, TEXT_OR_CONSTANT)
 
 Tests = tuple[dict[str, Any], ...]
 
@@ -87,7 +96,8 @@ def as_upstream(tests: Tests) -> tuple[Tests, str | None]:
     """Return tests of calls as upstream's harness reads them, and its checker.
 
     JSON has text keys only: digits as keys of the first argument or of the result are integers. If
-    every result is a list of one element, the list and the element are accepted.
+    every result is a list of one element, the list and the element are accepted; if every result is
+    the text of a Python constant, such as "True", the text and the constant are.
     """
     read = tuple(
         test
@@ -101,9 +111,10 @@ def as_upstream(tests: Tests) -> tuple[Tests, str | None]:
 
 
 def _either(tests: Sequence[Mapping[str, Any]]) -> str | None:
-    single = all(
-        isinstance(test["expected"], list) and len(test["expected"]) == 1 for test in tests
-    )
+    results = [test["expected"] for test in tests]
+    if all(isinstance(result, str) and result in CONSTANTS for result in results):
+        return TEXT_OR_CONSTANT
+    single = all(isinstance(result, list) and len(result) == 1 for result in results)
     return EITHER if single else None
 
 
@@ -122,9 +133,13 @@ def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
     return tuple(programs)
 
 
-def entry_point(name: str, starter: str) -> str:
-    """Return how a test calls the function: a method if the starter code has upstream's class."""
-    return f"Solution().{name}" if METHODS in starter else name
+def entry_point(name: str, *codes: str) -> str:
+    """Return how a test calls the function: as a method if the first of the codes that defines it,
+    starter code or solution, has upstream's class.
+    """
+    defines = re.compile(rf"\bdef\s+{re.escape(name)}\s*\(")
+    code = next(filter(defines.search, codes), "\n".join(codes))
+    return f"Solution().{name}" if METHODS in code else name
 
 
 def _with_numbers(value: Any) -> Any:
@@ -163,10 +178,10 @@ def _lines(value: Any, where: str) -> str:
     )
 
 
-def tests_of(record: Any, where: str) -> tuple[str, str | None, Tests, str | None]:
-    """Return style, function name, tests and checker of an `input_output` object.
+def tests_of(record: Any, where: str, *codes: str) -> tuple[str, str | None, Tests, str | None]:
+    """Return style, entry point, tests and checker of an `input_output` object.
 
-    Raises ProblemError if it is not an object.
+    codes: starter code and solutions. Raises ProblemError if it is not an object.
     """
     if not isinstance(record, dict):
         raise ProblemError(
@@ -181,4 +196,4 @@ def tests_of(record: Any, where: str) -> tuple[str, str | None, Tests, str | Non
     )
     if name is None:
         return "stdio", None, stdio_tests(inputs, outputs, where), None
-    return "call", str(name), *as_upstream(call_tests(inputs, outputs, where))
+    return "call", entry_point(str(name), *codes), *as_upstream(call_tests(inputs, outputs, where))

@@ -116,7 +116,10 @@ def _read_tests(record: dict[str, Any], where: str) -> None:
     """Convert the tests to the schema's form, and infer style and entry point if not given."""
     tests = _json(record["tests"], record["tests"])
     if isinstance(tests, Mapping) and "inputs" in tests:
-        style, name, record["tests"], checker = tests_of(dict(tests), where)
+        solutions = record.get("solutions")
+        codes = [record.get("starter_code"), *(solutions if isinstance(solutions, list) else ())]
+        codes = [code for code in codes if isinstance(code, str)]
+        style, name, record["tests"], checker = tests_of(dict(tests), where, *codes)
         record |= {
             "checker": record.get("checker", checker),
             "tests": list(record["tests"]),

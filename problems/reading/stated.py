@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from problems.reading.input_output import AS_UPSTREAM
 from problems.schema import Problem
 from problems.syntax import parse
 
@@ -91,7 +92,7 @@ def any_answer(problem: Problem) -> str:
     """Return the sentence by which a statement accepts any of several answers, if the tests compare
     with one of them; else "". Such tests fail right programs.
     """
-    if problem.checker is not None:
+    if problem.checker not in (None, *AS_UPSTREAM):
         return ""
     for sentence in map(str.strip, _SENTENCE.findall(problem.statement)):
         if len(sentence) > LONG:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from problems.columns import ProblemError
 from problems.reading.input_output import (
     IMPORTS,
-    entry_point,
     parsed,
     python_3,
     tests_of,
@@ -34,12 +33,14 @@ def problem_of(
 ) -> Problem:
     """Convert what APPS and TACO have in common. key: identifies the task within its split."""
     split, starter = split_of(row, where), str(row.get("starter_code") or "")
-    style, name, tests, checker = tests_of(parsed(row, "input_output", where, {}), where)
     written = parsed(row, "solutions", where, [])
     solutions = (
         written
         if isinstance(written, list) and all(isinstance(item, str) for item in written)
         else []
+    )
+    style, name, tests, checker = tests_of(
+        parsed(row, "input_output", where, {}), where, starter, *solutions
     )
     prompt = IMPORTS if style == "call" else ""
     difficulty = str(row.get("difficulty") or "unknown").lower()
@@ -49,7 +50,7 @@ def problem_of(
         statement=text(row, "question", where).strip(),
         style=style,
         tests=tests,
-        entry_point=entry_point(name, starter) if name else None,
+        entry_point=name,
         starter_code=prompt,
         solutions=python_3(solutions, prompt),
         limits=LIMITS,

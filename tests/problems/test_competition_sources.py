@@ -120,6 +120,11 @@ def test_apps_has_programs_and_methods_with_python_3_solutions(
     assert method.checker
 
 
+def test_a_solution_shows_a_method_where_apps_has_no_starter_code(tmp_path: Path) -> None:
+    [method] = read(tmp_path, "apps", "train.jsonl", METHOD | {"starter_code": ""})
+    assert method.entry_point == "Solution().total"
+
+
 def test_references_of_every_source_pass_in_the_sandbox(tmp_path: Path, sandbox: Sandbox) -> None:
     problems = [
         *read(tmp_path, "apps", "train.jsonl", APPS, METHOD),

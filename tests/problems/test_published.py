@@ -18,6 +18,7 @@ from problems.encoding import decode
 from problems.prompt import prompt_text
 from problems.reading.cases import read_tests
 from problems.reading.own import own
+from problems.reading.place import Place
 from problems.reading.source import Loaded
 from problems.registry import load
 from problems.shapes.registry import published_record, shape_of
@@ -176,7 +177,7 @@ def test_benchmark_tasks_stay_gated(tmp_path: Path, row: dict[str, Any], split: 
         (verl("42") | {"ability": "math"}, "'math'"),
         (verl({"inputs": ["2"], "outputs": []}), "an output for each input"),
         (verl([STDIO[0], {"input": "2"}]), "reward_model.ground_truth"),
-        (verl({"fn_name": "f", "inputs": ["nan?"], "outputs": ["1"]}), "'nan"),
+        (verl({"fn_name": "f", "inputs": ["nan?"], "outputs": ["1"]}), "nan?"),
         (ACECODE | {"test_cases": ["assert (", "assert f(1)"]}, "test_cases"),
     ],
 )
@@ -308,6 +309,12 @@ def test_a_test_case_beside_test_functions_is_a_test(
 
 RESULT = {"inputs": [[[3, 1]], [[7, 9]]], "outputs": [[3], [9]], "fn_name": "top"}
 KEYS = {"inputs": [[{"1": 5, "2": 9}], [{"3": 1}]], "outputs": [2, 3], "fn_name": "top"}
+TRUTHS = {"inputs": [[[3, 1]], [[0]]], "outputs": ["True", "False"], "fn_name": "top"}
+NONES = [
+    {"input": "[3, 1]", "output": "(1, 3)", "fn_name": "top"},
+    {"input": "[]", "output": "None", "fn_name": "top"},
+    {"input": "(9, True)", "output": "(True, 9)", "fn_name": "top"},
+]
 COUNTS = [
     "assert Counter(top('aab')) == Counter('aa')",
     "assert math.isclose(top('b')[0] == 'b', 1)",
@@ -319,6 +326,9 @@ COUNTS = [
     [
         (RESULT, "def top(a):\n    return max(a)"),
         (RESULT, "def top(a):\n    return [max(a)]"),
+        (TRUTHS, "def top(a):\n    return max(a) > 2"),
+        (TRUTHS, "def top(a):\n    return str(max(a) > 2)"),
+        (NONES, "def top(a):\n    return (min(a), max(a)) if a else None"),
         (KEYS, "def top(a):\n    return max(a, key=a.get)"),
         (COUNTS, "def top(a):\n    return [c for c in a if a.count(c) == max(map(a.count, a))]"),
     ],
@@ -373,3 +383,29 @@ def test_the_prompt_shows_the_signature(row: dict[str, Any], shown: str, tmp_pat
         tmp_path, common | {"tests": json.dumps([case]), "solutions": []} | row
     ).problems
     assert shown in prompt_text(problem)
+
+
+METHOD = "class Solution:\n    def top(self, a):\n        return max(a)"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"tests": json.dumps(RESULT), "problem": "Top.", "solutions": [FENCED.format(METHOD)]},
+        {
+            "tests": json.dumps(RESULT),
+            "statement": "Top.",
+            "solutions": [METHOD],
+            "problem_id": "x",
+        },
+    ],
+)
+def test_a_method_is_called_without_starter_code(
+    row: dict[str, Any], sandbox: Sandbox, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    place = Place(tmp_path / "rows.jsonl", columns={"tests": "tests"} if "statement" in row else {})
+    [problem] = load("mine", place).problems
+    [report] = sandbox.run([problem.job(problem.solutions[0], "job")])
+    assert problem.entry_point == "Solution().top"
+    assert report.verdict is Verdict.AC
