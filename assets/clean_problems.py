@@ -19,13 +19,11 @@ from assets.fetched_dataset import fetched_dataset
 from assets.markdown import markdown
 from assets.stages import STAGES, asset_of
 from assets.tables import PROBLEM_COLUMNS, by_split, dataset_figures, removing_stage
-from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from evaluation.benchmarks.registry import check_guards, is_custom, opened
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.secrets import secret_in
-from problems.columns import ProblemError
 from problems.dataset.balance import read_weights, shares
 from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table
 from problems.dataset.charts import funnel_chart
@@ -36,7 +34,7 @@ from problems.embedded.compositional import composition_of
 from problems.funnel import Stage
 from problems.schema import Problem, read_columns, read_parquet
 from problems.stored import stored_problems
-from resources.config.profile import HELDOUT
+from resources.preflight import check_parts
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
 
@@ -62,7 +60,7 @@ def _fetched(stage: StageContext) -> tuple[Artifact, list[Stage]]:
     """Return the dataset that the profile names; the stages before it were elsewhere."""
     artifact = fetched_dataset(stage)
     warn_of_unguarded(stage, artifact.path / GATED)
-    check_parts(stage, artifact.path)
+    check_parts(stage.profile, stored_problems(artifact.path), "dataset")
     return artifact, []
 
 
@@ -74,7 +72,6 @@ def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
     )
     config, custom = stage.profile.curation, custom_problems(stage)
     warn_of_unguarded(stage, raw.path / "problems.parquet")
-    check_parts(stage, raw.path)
     earlier_stages = _earlier_stages(raw, *parts)
 
     def make(folder: Path) -> StageOutput:
@@ -93,6 +90,7 @@ def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
     }
     artifact_config = config.model_dump(mode="json", exclude={"processes"})
     artifact = stage.artifact(STAGES["clean_problems"], make, inputs=inputs, config=artifact_config)
+    check_parts(stage.profile, stored_problems(artifact.path), "sources")  # of those that are left
     return artifact, earlier_stages
 
 
@@ -147,29 +145,6 @@ def warn_of_unguarded(stage: StageContext, problems: Path) -> None:
     names = [settings.name for settings in stage.profile.evaluation.benchmarks]
     for name in check_guards(names, stage.profile.policy.benchmark, sources):
         stage.report.say(f"the data is not compared with {name}: its tasks were not added")
-
-
-def check_parts(stage: StageContext, folder: Path) -> None:
-    """Check that a named base has problems to choose its checkpoint by, and to gate on.
-
-    Raises ProblemError.
-    """
-    profile = stage.profile
-    if not profile.base:
-        return
-    rows = stored_problems(folder)
-    if not any(problem.split == "validation" and not problem.gated for problem in rows):
-        raise ProblemError(
-            "no problem has the split `validation`, which chooses the checkpoint",
-            "give some rows that split, and build the dataset again",
-            "dataset" if profile.dataset else "sources",
-        )
-    if profile.policy.benchmark == HELDOUT and not own_heldout(rows):
-        raise ProblemError(
-            NO_HELDOUT,
-            "add some, or set policy.benchmark to a published benchmark such as mbpp+",
-            f"policy.benchmark: {HELDOUT}",
-        )
 
 
 def custom_problems(stage: StageContext) -> dict[str, list[Problem]]:

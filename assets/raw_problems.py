@@ -18,7 +18,7 @@ from assets.partitions import sources
 from assets.stages import DATA, OWNERS, STAGES, asset_of
 from assets.tables import PROBLEM_COLUMNS, by_split, examples
 from problems.catalogue import pinned_sources
-from problems.dataset.splits import with_validation
+from problems.dataset.splits import HELDOUT, VALIDATION, with_parts
 from problems.embedded import compositional
 from problems.funnel import Removed, Stage
 from problems.reading.place import Place
@@ -27,7 +27,7 @@ from problems.registry import load
 from problems.schema import Problem, set_hash, write_parquet
 from problems.sources import everyday, simple
 from problems.stored import stored_problems
-from resources.preflight import check_sources
+from resources.preflight import check_parts, check_sources
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
 COLUMNS = ("row", "reason", "fix")  # of rejected.json
@@ -61,7 +61,10 @@ def raw_problems(
 
         def make(folder: Path) -> StageOutput:
             loaded = [*_shipped(stage, added), *_read(stage, added)]
-            problems = with_validation([problem for each in loaded for problem in each.problems])
+            # A gate of the shipped family draws its own.
+            parts = [VALIDATION] if stage.profile.reads_shipped else [VALIDATION, HELDOUT]
+            problems = with_parts([each for one in loaded for each in one.problems], parts)
+            check_parts(stage.profile, problems, "sources")
             write_parquet(problems, folder / "problems.parquet")
             rejected = [
                 {"source": source.source}
@@ -109,8 +112,8 @@ def schema_holds(run_context: RunContext) -> dg.AssetCheckResult:
 
 
 def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
-    """Return what is read without being named: nothing if the profile names a base."""
-    if stage.profile.base:
+    """Return what is read without being named, if anything is."""
+    if not stage.profile.reads_shipped:
         return []
     family = Loaded("embedded", compositional.generate(stage.profile.family))
     return [family] if simple.NAME in added else [family, Loaded(simple.NAME, simple.generate())]
@@ -118,7 +121,7 @@ def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
 
 def _shipped_config(stage: StageContext) -> dict[str, Any]:
     config: dict[str, Any] = {each.NAME: hash_file(each.FILE) for each in (simple, everyday)}
-    if stage.profile.base:
+    if not stage.profile.reads_shipped:
         return config
     family = stage.profile.family.model_dump(mode="json")
     return config | family

@@ -24,6 +24,7 @@ from problems.verification.limits import write as write_measured
 from problems.verification.verification import verify
 from problems.verification.verification_batch import needs_strength
 from resources.run_context import RunContext, StageOutput, result
+from sandbox.backends.local import folders_of
 
 
 @dg.asset(
@@ -61,11 +62,15 @@ def verified_problems(
             }
             return StageOutput(facts, isolation=", ".join(verified.isolation))
 
+        # After the installation of a package, the problems that need it are measured.
+        needed = {each for row in stored_problems(raw.path) for each in row.packages}
+        present = sorted(needed & folders_of(stage.profile.sandbox.packages).keys())
+        packages = {"packages": present} if present else {}
         artifact = stage.artifact(
             STAGES["verified_problems"],
             make,
             inputs=inputs,
-            config=config.model_dump(mode="json"),
+            config=config.model_dump(mode="json") | packages,
         )
         funnel_stage = removing_stage(artifact)
         rows, problems = strength.read(artifact.path), stored_problems(artifact.path)

@@ -52,12 +52,12 @@ def _present(path: str, home: Path) -> str:
 def validated(name: str, place: Place) -> Place:
     """Validate a source to be added and return its place, with an absolute path.
 
-    Raises ProblemError for a bad name, and for a known dataset under another name;
+    Raises ProblemError for a bad name, and for a known dataset or its rows under another name;
     FileNotFoundError for a path that does not exist.
     """
     from problems.augmentation.draft import SOURCE as AUGMENTED
     from problems.reading.mapping import check_names
-    from problems.registry import SOURCES
+    from problems.registry import SOURCES, recognized
     from problems.sources.embedded import EMBEDDED
     from problems.synthesis.synthesize import SOURCE as SYNTHETIC
 
@@ -106,6 +106,12 @@ def validated(name: str, place: Place) -> Place:
     for path in (place.path, place.samples):
         if path is not None and not path.exists():
             raise FileNotFoundError(f"source {name}: {path} does not exist: check the path")
+    if known and place.path and (found := recognized(place.path, name)) not in (None, name):
+        raise ProblemError(
+            f"its rows are those of {found} ({SOURCES[found].about}), not of {name}",
+            f"run `ratchet data add {found} --path {place.path}`",
+            str(place.path),
+        )
     return replace(
         place,
         path=place.path and place.path.resolve(),

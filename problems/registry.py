@@ -16,6 +16,7 @@ from problems.cleaning.gating import gated_as
 from problems.columns import ProblemError
 from problems.reading.cut_tests import without_cut_tests
 from problems.reading.hub import Revision, hub_rows
+from problems.reading.imported_packages import with_packages
 from problems.reading.mapping import mapped
 from problems.reading.own import own
 from problems.reading.place import Place
@@ -28,6 +29,8 @@ from problems.shapes.exercism import exercises, track
 from problems.shapes.registry import published_record
 from sandbox.discovery import entries
 
+Converted = tuple[str, Problem | ProblemError]  # the row's location, and the problem or the error
+LOOK = 20  # rows by which a file is recognized
 SOURCES = dict(sorted(entries(sources, Source, "name").items()))
 
 
@@ -38,21 +41,52 @@ def load(name: str, place: Place | Path | None = None, most: int | None = None) 
     ProblemError if the source as a whole cannot be read.
     """
     place = place if isinstance(place, Place) else Place(place)
+    loaded = _joined(name, islice(read(name, place), most))
+    return with_samples(loaded, place.samples) if place.samples else loaded
+
+
+def read(name: str, place: Place) -> Iterator[Converted]:
+    """Yield the place of each row with its problem, or the error. Raises as `load`.
+
+    Rows with further samples of the same problem are not joined.
+    """
     source = SOURCES.get(name) or _unknown(name, place)
     if place.path is not None and name not in SOURCES and exercises(place.path):
         rows = track(place.path)
     elif place.path is not None:
         rows = local_rows(source, place.path)
     elif source.generate:
-        return Loaded(name, source.generate())
+        return iter([(problem.problem_id, problem) for problem in source.generate()])
     else:
         rows = hub_rows(source, revision_of(name, place))
-    loaded = _convert(source, islice(rows, most))
-    return with_samples(loaded, place.samples) if place.samples else loaded
+    return _problems(source, rows)
+
+
+def recognized(path: Path, name: str = "") -> str | None:
+    """Return the known source that the first rows of a file belong to, by their keys.
+
+    None if they belong to several, or to none. name: of the source that the path was given for.
+    """
+    source = SOURCES.get(name) or own(name)
+    try:
+        rows = [row for _, row in islice(local_rows(source, path), LOOK)]
+    except (OSError, ProblemError):
+        return None  # reported where the file is read
+    names = {
+        next((known.name for known in SOURCES.values() if known.fits and known.fits(row)), None)
+        for row in rows
+        if not isinstance(row, ProblemError)
+    }
+    return names.pop() if len(names) == 1 else None
 
 
 def source_name(file: Path) -> str:
-    """Return the name of a file's source. Raises ProblemError if its name contains no letter."""
+    """Return the name of a file's source: a known one by its rows or its name, else its name.
+
+    Raises ProblemError if its name contains no letter.
+    """
+    if file.is_file() and (found := recognized(file)):
+        return found
     known = [
         source.name
         for source in SOURCES.values()
@@ -66,15 +100,6 @@ def source_name(file: Path) -> str:
     if not known and not stem:
         raise ProblemError("the name has no letters", "name the file after the source", str(file))
     return known[0] if known else stem
-
-
-def problems_in(name: str, file: Path) -> Iterator[tuple[str, Problem | ProblemError]]:
-    """Yield the place of each row of a file with its problem, or the error. Raises as `load`.
-
-    name: of the source; rows with further samples of the same problem are not joined.
-    """
-    source = SOURCES.get(name) or _unknown(name, Place(file))
-    return _problems(source, local_rows(source, file))
 
 
 def _unknown(name: str, place: Place) -> Source:
@@ -106,9 +131,9 @@ def revision_of(name: str, place: Place) -> Revision:
     return Revision(known.hub_id, place.config or known.hub_config, place.commit)
 
 
-def _convert(source: Source, rows: Iterable[Read]) -> Loaded:
-    loaded, first = Loaded(source.name, []), dict[str, tuple[str, int]]()
-    for where, problem in _problems(source, rows):
+def _joined(name: str, problems: Iterable[Converted]) -> Loaded:
+    loaded, first = Loaded(name, []), dict[str, tuple[str, int]]()
+    for where, problem in problems:
         if isinstance(problem, ProblemError):
             loaded.rejected.append(Rejected(where, problem.reason, problem.fix))
             continue
@@ -135,14 +160,14 @@ def _with_samples_of(problem: Problem, other: Problem) -> Problem | None:
     return replace(problem, extra=problem.extra | {"samples": samples})
 
 
-def _problems(source: Source, rows: Iterable[Read]) -> Iterator[tuple[str, Problem | ProblemError]]:
+def _problems(source: Source, rows: Iterable[Read]) -> Iterator[Converted]:
     for where, row in rows:
         if isinstance(row, ProblemError):
             yield where, row
             continue
         try:
             problem = with_stated_tolerance(source.convert(row, where))
-            problem = without_cut_tests(problem, where)
+            problem = with_packages(without_cut_tests(problem, where))
             if not problem.gated and gated_as(problem):  # even if the row claims otherwise
                 problem = replace(problem, gated=True, split="heldout")
             # A problem that cannot be hashed cannot be kept. Fail here, where the row is known.

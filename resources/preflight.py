@@ -8,9 +8,14 @@ its checkpoints, and MLflow's file. In: a profile and its home. Out: nothing, or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from problems.catalogue import read_sources
+from problems.columns import ProblemError
+from problems.registry import SOURCES, read
+from problems.schema import Problem
 from resources.capacity import shape_of_start
 from resources.config.profile import HELDOUT, Profile
 from resources.home import Home, NotReady
@@ -24,12 +29,55 @@ from verl_jobs.sft.start import UnfitStart
 
 
 def check_sources(home: Home, profile: Profile) -> None:
-    """Raise NotReady if the profile names a base and no source of problems was added."""
+    """Raise NotReady if the profile names a base, and no added source has problems for training."""
     if profile.base and not profile.dataset and not read_sources(home.path):
         raise NotReady(
             f"no problems to train {profile.base} on: add some with `ratchet data add mine --path "
             "problems.jsonl` (your own), `ratchet data add taco` (a known dataset on the hub) or "
             "`ratchet data add simple` (small tasks that come with Ratchet)"
+        )
+    if profile.base and not profile.dataset and not trains(home):
+        names = ", ".join(read_sources(home.path))
+        raise NotReady(
+            f"no problem of the sources may be trained on: those of {names} are for evaluation "
+            "only, or cannot be read: add problems for training (`ratchet data sources` lists the "
+            "known ones)"
+        )
+
+
+def trains(home: Home) -> bool:
+    """Return whether a source has a problem for training. A hub's dataset is taken to have one."""
+    return any(
+        (place.path is None and not (name in SOURCES and SOURCES[name].generate))
+        or any(
+            isinstance(problem, Problem) and problem.split == "train" and not problem.gated
+            for _, problem in read(name, place)
+        )
+        for name, place in read_sources(home.path).items()
+    )
+
+
+def check_parts(profile: Profile, problems: Sequence[Problem], key: str) -> None:
+    """Check that a named base has problems to train on, to choose its checkpoint by and to gate on.
+
+    key: of the profile that the problems come from. Raises ProblemError.
+    """
+    if not profile.base:
+        return
+    parts = {problem.split for problem in problems if not problem.gated}
+    if "train" not in parts:
+        raise ProblemError("no problem may be trained on", "add problems of the split `train`", key)
+    if "validation" not in parts:
+        raise ProblemError(
+            "no problem has the split `validation`, which chooses the checkpoint",
+            "give some rows that split, and build the dataset again",
+            key,
+        )
+    if profile.policy.benchmark == HELDOUT and not own_heldout(problems):
+        raise ProblemError(
+            NO_HELDOUT,
+            "add some, or set policy.benchmark to a published benchmark such as mbpp+",
+            f"policy.benchmark: {HELDOUT}",
         )
 
 

@@ -65,6 +65,14 @@ def data_add(
     raise typer.Exit(add(name, place, Settings.read().home, Console()))
 
 
+@app.command("sources")
+def data_sources() -> None:
+    """List the known sources of problems, and those that were added."""
+    from cli.data.sources import known_sources
+
+    raise typer.Exit(known_sources(Settings.read().home, Console()))
+
+
 @app.command("build")
 def data_build(
     files: Annotated[

@@ -20,6 +20,7 @@ from problems.dataset.card import CARD
 from problems.reading.place import Place
 from problems.registry import source_name
 from resources.home import NotReady
+from resources.preflight import check_sources, trains
 from resources.run_record import PipelineRun
 from resources.settings import Settings
 
@@ -36,6 +37,9 @@ def data_build(files: list[Path], out: str, settings: Settings, console: Console
     home, folder = settings.home, settings.home.runs / RECORD
     for file in files:
         add(source_name(file), Place(file), home, console)
+    check_sources(home, settings.profile)
+    if trains(home):  # else there are benchmarks at most, and the dataset is that of the demo
+        settings = settings.with_changes(["shipped_problems=false"])
     stages = stages_of(settings.profile, PREPARING)
     code = run_with_view(
         lambda: start_worker(settings, "refresh_data", RECORD, "ratchet data build"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.table import Table
 
 from cli.data.show import READS
 from pipelines.watch.text import print_text
@@ -29,7 +30,7 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
     """
     from problems.catalogue import add_source, current_commit, validated
     from problems.reading.own import overlooked
-    from problems.registry import SOURCES, load
+    from problems.registry import SOURCES, load, recognized
 
     home.make()
     place = validated(name, place)
@@ -38,11 +39,11 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
     loaded = load(name, place)
     _print_rejected(loaded, console)
     if not loaded.problems:
-        raise ProblemError(
-            f"none of {loaded.rows} rows could be read",
-            "fix the file, or name its columns with --columns and --set",
-            f"{name} ({place})",
-        )
+        fix = "fix the file, or name its columns with --columns and --set"
+        if place.path and (found := recognized(place.path)) not in (None, name):
+            fix = f"they are those of {found}: run `ratchet data add {found} --path {place.path}`"
+        reason = f"none of {loaded.rows} rows could be read"
+        raise ProblemError(reason, fix, f"{name} ({place})")
     if name not in SOURCES:
         similar = Counter(pair for problem in loaded.problems for pair in overlooked(problem))
         for (key, column), count in similar.items():
@@ -70,6 +71,29 @@ def _print_rejected(loaded: Loaded, console: Console) -> None:
         )
     if (more := len(loaded.rejected) - MAX_ROWS) > 0:
         console.print(f"... and {more} more", style="yellow")
+
+
+def known_sources(home: Home, console: Console) -> int:
+    """Print the known sources, and the published datasets whose rows need no option."""
+    from problems.catalogue import read_sources
+    from problems.registry import SOURCES
+    from problems.shapes.registry import SHAPES
+
+    added = read_sources(home.path)
+    table = Table("name", "what", "hub dataset", "added")
+    for name, source in SOURCES.items():
+        table.add_row(name, source.about, source.hub_id or "", str(added.get(name, "")))
+    for name, place in added.items():
+        if name not in SOURCES:
+            table.add_row(name, "your own", place.hub or "", str(place))
+    console.print(table)
+    print_text(
+        console,
+        "Add one with `ratchet data add NAME`, from a file with --path, or your own under a name "
+        "of your choice.\nUnder any name, rows of these are read as they are published: "
+        + "; ".join(sorted(shape.about for shape in SHAPES)),
+    )
+    return 0
 
 
 def remove(name: str, home: Home, console: Console) -> int:

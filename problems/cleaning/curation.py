@@ -14,6 +14,7 @@ from problems.cleaning.contamination import GatedIndex, Overlap, suspects
 from problems.cleaning.duplicates import Duplicates, Group, duplicates
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
+from problems.cleaning.licences import is_allowed
 from problems.cleaning.quality import fault
 from problems.cleaning.secrets import secret_in
 from problems.cleaning.semantic import BothIndexes
@@ -142,7 +143,7 @@ def licence_counts(problems: Iterable[Problem]) -> LicenceCounts:
 def licences(counts: LicenceCounts, config: Curation) -> list[tuple[str, str, int, bool]]:
     """Return source, licence, number of problems, and whether the policy allows the licence."""
     return [
-        (source, licence, count, _allowed(licence, config))
+        (source, licence, count, is_allowed(licence, config.licences))
         for (source, licence), count in sorted(counts.items())
     ]
 
@@ -159,13 +160,13 @@ def own_fault(problem: Problem, config: Curation) -> Removed | None:
     if match := known_task(problem):
         detail = f"{match.kind} as {match.task} ({match.detail})"
         return Removed(problem.problem_id, OVERLAPS, detail)
-    if not _allowed(problem.licence, config):
+    if not is_allowed(problem.licence, config.licences):
         fix = (
             "name its licence in the row"
-            if problem.licence == "unknown"
+            if problem.licence.strip() in ("", "unknown")
             else "allow it in the profile (curation.licences) if you may use it"
         )
-        return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {fix}")
+        return Removed(problem.problem_id, "licence refused", f"{problem.licence or 'none'}: {fix}")
     if poor := fault(
         problem,
         least_words=config.least_words,
@@ -191,7 +192,3 @@ def faulty(problems: Iterable[Problem], config: Curation) -> dict[str, str]:
         for problem in problems
         if (removed := own_fault(problem, config))
     }
-
-
-def _allowed(licence: str, config: Curation) -> bool:
-    return licence.casefold() in {allowed.casefold() for allowed in config.licences}

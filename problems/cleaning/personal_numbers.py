@@ -15,11 +15,20 @@ from collections.abc import Callable, Iterator
 
 START, END = r"(?<![\w.+-])", r"(?![\w-]|\.\d)"
 IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
+# In a row of groups, four of them are no card number.
+ALONE, END_ALONE = r"(?<!\d{4}[ -])", r"(?![ -]\d{4}(?!\d))"
 # Visa, Mastercard, Discover in groups of four; American Express
 CARD = re.compile(
-    START + r"(?:(?:4\d{3}|5[1-5]\d\d|2[2-7]\d\d|6011|65\d\d)([ -]?)\d{4}\1\d{4}\1\d{4}"
-    r"|3[47]\d\d([ -]?)\d{6}\2\d{5})" + END
+    START + ALONE + r"(?:(?:4\d{3}|5[1-5]\d\d|2[2-7]\d\d|6011|65\d\d)([ -]?)\d{4}\1\d{4}\1\d{4}"
+    r"|3[47]\d\d([ -]?)\d{6}\2\d{5})" + END + END_ALONE
 )
+SUBJECTS = {  # words of a task that is about such numbers
+    "a card number": r"card|luhn",
+    "a telephone number": r"phone|mobile|telephone",
+    "an account number (IBAN)": r"\biban|bank account|account number",
+    "a social security number": r"social security|\bssn",
+    "an IPv4 address": r"\bip(?:v4)?\b|\bip_|_ip\b|internet protocol",
+}
 SSN = re.compile(START + r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}" + END)
 IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|\.\d)")
 AREA = r"(?:\(\d{3}\) ?\d{3}|\d{3}-\d{3}|\d{3}\.\d{3})"
@@ -54,6 +63,12 @@ def personal_numbers(text: str) -> Iterator[str]:
             yield kind
     if any(_is_called(match[1]) for match in CALLED.finditer(text)):
         yield "a telephone number"
+
+
+def is_subject(kind: str, text: str) -> bool:
+    """Return whether a task with this text is about such numbers, so that its tests need some."""
+    words = SUBJECTS.get(kind)
+    return words is not None and re.search(words, text, re.IGNORECASE) is not None
 
 
 def _is_iban(text: str) -> bool:

@@ -20,6 +20,104 @@ ENGLISH = frozenset(
         ),
     )
 )
+# Frequent in other languages in Latin letters, and in English no word.
+OTHERS = (
+    frozenset(
+        [
+            "der",
+            "das",
+            "und",
+            "ist",
+            "nicht",
+            "ein",
+            "eine",
+            "mit",
+            "von",
+            "zu",
+            "auf",
+            "den",
+            "dem",
+            "für",
+            "le",
+            "la",
+            "les",
+            "des",
+            "une",
+            "est",
+            "et",
+            "que",
+            "dans",
+            "pour",
+            "qui",
+            "sur",
+            "avec",
+            "el",
+            "los",
+            "las",
+            "por",
+            "con",
+            "una",
+            "del",
+            "um",
+            "uma",
+            "os",
+            "dos",
+            "não",
+            "com",
+            "il",
+            "gli",
+            "di",
+            "che",
+            "het",
+            "een",
+            "van",
+            "niet",
+            "dat",
+            "voor",
+            "en",
+            "och",
+            "att",
+            "som",
+            "det",
+            "inte",
+            "på",
+            "ve",
+            "bir",
+            "bu",
+            "için",
+            "yang",
+            "dan",
+            "dari",
+            "untuk",
+            "dengan",
+            "di",
+            "się",
+            "nie",
+            "jest",
+            "że",
+            "na",
+            "do",
+            "je",
+            "v",
+            "si",
+            "și",
+            "este",
+            "care",
+            "pe",
+            "và",
+            "của",
+            "là",
+            "các",
+            "ja",
+            "ei",
+            "hogy",
+            "az",
+            "egy",
+            "nem",
+        ]
+    )
+    - ENGLISH
+)
 # Minimum characters of a code line that can give a solution away, among others and alone.
 MIN_LINE, MIN_LONE_LINE = (10, 25)
 
@@ -59,12 +157,16 @@ def _faults(
 def _is_english(words: list[str]) -> bool:
     """Return whether the words look English.
 
-    Other scripts are detected in any text, other languages in Latin letters from 20 words on.
+    Other scripts are detected in any text, other languages in Latin letters from 20 words on: by
+    their own frequent words or letters, because headings and lists of parameters have hardly any.
     """
     letters = "".join(words)
     if sum(letter > "\u024f" for letter in letters) > 0.2 * len(letters):
         return False
-    return len(words) < 20 or sum(word in ENGLISH for word in words) >= 0.04 * len(words)
+    if len(words) < 20 or sum(word in ENGLISH for word in words) >= 0.04 * len(words):
+        return True
+    foreign = sum(word in OTHERS or not word.isascii() for word in words)
+    return foreign < 0.06 * len(words)
 
 
 def _visible_solution(problem: Problem) -> str | None:

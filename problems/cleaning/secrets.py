@@ -10,12 +10,13 @@ prose.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from problems.cleaning.normalize import normalize
-from problems.cleaning.personal_numbers import personal_numbers
+from problems.cleaning.personal_numbers import is_subject, personal_numbers
 from problems.schema import Problem
 
 PATTERNS = {
@@ -31,15 +32,26 @@ PATTERNS = {
     "a Weights & Biases key": re.compile(
         r"\bwandb_v1_\w{40,}|\bwandb[^\n]{0,40}[^0-9a-f\n][0-9a-f]{40}\b", re.IGNORECASE
     ),
+    "a vendor's token": re.compile(
+        r"\b(?:r8_|lin_api_|glpat-|gsk_|nvapi-|pplx-|hvs\.|tskey-[a-z]+-|dp\.pt\.|PMAK-|rubygems_|"
+        r"sbp_|ph[cx]_|sntry[su]_|dckr_pat_|xkeysib-|shp(?:at|ss|ca|pa)_|figd_|ntn_|fly_|rk_live_|"
+        r"ATATT|ATCTT|ya29\.|EAACEdEose0cBA|oy2|pul-)"
+        r"(?=[A-Za-z0-9_=-]{0,80}\d)[A-Za-z0-9_=-]{20,}"
+    ),
+    "a login in a header": re.compile(
+        r"\bAuthorization[\"']?\s{0,3}[:=,]\s{0,3}[\"']?Basic\s{1,3}[A-Za-z0-9+/]{8,}={0,2}",
+        re.IGNORECASE,
+    ),
     "a bearer token": re.compile(
         r"\bBearer\s{1,3}(?=\S{0,80}\d)[A-Za-z0-9._~+/-]{16,}", re.IGNORECASE
     ),
-    # quoted, or as in a settings file; a value of letters only is a placeholder or a name
+    # quoted, or as in a settings file; a value of letters only is a placeholder or a name, unless
+    # small and capital letters change as often as in random ones
     "an assigned key or password": re.compile(
         r"(?:api[_-]?key|secret[_-]?key|access[_-]?key|client[_-]?secret|auth[_-]?token|"
-        r"access[_-]?token|passw(?:or)?d|passphrase|pwd)[\"']?\s{0,3}(?::|=(?!=))\s{0,3}"
+        r"access[_-]?token|passw(?:or)?d|passphrase|pwd|(?<=_)pass)[\"']?\s{0,3}(?::|=(?!=))\s{0,3}"
         r"(?:(?P<quote>[\"'])(?=[^\"'\s]{0,80}[\d!@#$%^&*])(?=[^\"'\s]{0,80}[A-Za-z])[^\"'\s<>{}]{6,100}(?P=quote)"
-        r"|(?=[^\s,;)\"']{0,80}\d)(?=[^\s,;)\"']{0,80}[A-Za-z])[^\s,;()\[\]{}<>\"'.]{6,100}(?=[\s\"']|$))",
+        r"|(?=[^\s,;)\"']{0,80}\d|(?-i:(?:[A-Za-z]{0,2}[a-z][A-Z]){4}))(?=[^\s,;)\"']{0,80}[A-Za-z])[^\s,;()\[\]{}<>\"'.]{6,100}(?=[\s\"']|$))",
         re.IGNORECASE,
     ),
     "an API key": re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"),
@@ -64,6 +76,7 @@ VENDORS = (
     "Mailchimp OpenAI PrivateKey PypiToken SendGrid Slack "
     "SquareOAuth Stripe TelegramBotToken TwilioKey"
 )
+MADE_UP = ("tests", "solutions")  # where the numbers are that a task about such numbers needs
 WINDOW, OVERLAP = 4_000, 1_000  # in characters; a secret longer than OVERLAP could be cut
 # Without a match, there is no secret.
 SUSPICIOUS = re.compile(
@@ -79,6 +92,7 @@ def secret_in(problem: Problem) -> tuple[str, str] | None:
 
     The secret itself is not returned, because a report must not spread it.
     """
+    named = f"{problem.statement} {problem.entry_point or ''}"
     texts = {
         "statement": problem.statement,
         "starter_code": problem.starter_code,
@@ -91,7 +105,13 @@ def secret_in(problem: Problem) -> tuple[str, str] | None:
         "entry_point": problem.entry_point or "",
     }
     return next(
-        ((what, column) for column, text in texts.items() for what in _candidates(text)), None
+        (
+            (what, column)
+            for column, text in texts.items()
+            for what in _candidates(text)
+            if not (column in MADE_UP and is_subject(what, named))
+        ),
+        None,
     )
 
 
@@ -101,7 +121,7 @@ def _plain(value: Any) -> str:
 
 def _candidates(text: str) -> Iterator[str]:
     """Search one window at a time: some patterns are quadratic in a line's length."""
-    text = normalize(text)
+    text = normalize(unicodedata.normalize("NFKC", text))
     for start in range(0, len(text), WINDOW - OVERLAP):
         window = text[start : start + WINDOW]
         if SUSPICIOUS.search(window):

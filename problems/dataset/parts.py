@@ -22,8 +22,9 @@ from problems.columns import ProblemError
 from problems.dataset.shards import parquet_bytes
 from problems.funnel import Removed
 from problems.parquet_file import reading_parquet
+from problems.reading.place import Place
 from problems.reading.rows import SUFFIXES
-from problems.registry import problems_in, source_name
+from problems.registry import read, recognized, source_name
 from problems.schema import Problem, check_table, from_row, to_table
 
 ROWS = 2000  # problems per part
@@ -121,7 +122,8 @@ def _converted(source: Folder, name: str, rows: int) -> Arrivals:
     rows that are not problems. Raises ProblemError.
     """
     with source.local(name) as file:
-        each = problems_in(source_name(Path(source.at(name))), file)
+        known = recognized(file) or source_name(Path(source.at(name)))
+        each = read(known, Place(file))
         while batch := list(islice(each, rows)):
             removed = [
                 Removed(

@@ -2,7 +2,8 @@
 
 Required: `problem_id` (or `id`), `statement`, `style`, `tests`, and `entry_point` for style call.
 Everything else has a default; unknown keys are kept in `extra`. Tests of style assert may be plain
-`assert` statements that name the entry point. Values that JSON lacks are tagged, e.g. `{"$tuple":
+`assert` statements that name the entry point. Tests of style pytest are a pytest module, with functions or classes, which
+imports the solution from `solution`. Values that JSON lacks are tagged, e.g. `{"$tuple":
 [1, 2]}` (problems/encoding.py).
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 from problems.columns import COLUMNS, ProblemError
 from problems.encoding import decode
 from problems.reading.asserts import check, used
+from problems.reading.pytest_module import pytest_tests
 from problems.reading.source import Row, Source, python
 from problems.schema import Problem, from_record, from_row
 from problems.syntax import tree_of
@@ -45,6 +47,11 @@ def own(name: str) -> Source:
         record["source"] = name
         # by adding their own file, users state that they may use it
         record.setdefault("licence", "own")
+        if row.get("style") == "pytest":
+            record |= _pytest(row, where) | {
+                key: row[key] for key in ("entry_point",) if key in row
+            }
+            return _runnable(from_record(record, where), where)
         if isinstance(tests := row.get("tests"), list) and any(
             isinstance(test, str) for test in tests
         ):
@@ -62,6 +69,18 @@ def own(name: str) -> Source:
         return _runnable(from_record(record, where), where)
 
     return Source(name, "problems of your own, in the columns of the schema", convert)
+
+
+def _pytest(row: Row, where: str) -> dict[str, Any]:
+    """Return the columns of a row whose tests are a pytest module, as one text or several."""
+    tests = row.get("tests")
+    sources = [tests] if isinstance(tests, str) else tests
+    if not isinstance(sources, list) or not all(isinstance(each, str) for each in sources):
+        reason, fix = f"column tests is {shown(tests)}", "write a pytest module as text"
+        raise ProblemError(reason, fix, where)
+    solutions = row.get("solutions")
+    first = solutions[0] if isinstance(solutions, list) and solutions else ""
+    return pytest_tests("\n\n".join(sources), "solution", str(first), "tests", where)
 
 
 def overlooked(problem: Problem) -> list[tuple[str, str]]:

@@ -63,6 +63,11 @@ class Source:
     # `convert` finds the split at SPLIT: the hub's, else from the file's name; None if neither says
     by_split: bool = False
     generate: Callable[[], list[Problem]] | None = None  # for a source that needs no rows
+    fits: Callable[[Row], bool] | None = None  # whether a row is one of this source's, by its keys
+
+
+def has(row: Row, *keys: str) -> bool:
+    return all(key in row for key in keys)
 
 
 def text(row: Row, key: str, where: str) -> str:

@@ -16,7 +16,7 @@ from problems.reading.input_output import (
     python_3,
     tests_of,
 )
-from problems.reading.source import SPLIT, Row, Source, number, text
+from problems.reading.source import SPLIT, Row, Source, has, number, text
 from problems.schema import Problem, Split
 from sandbox.protocol import Limits
 
@@ -96,4 +96,5 @@ APPS = Source(
     all_files=True,
     hub_files=(("train", "train.jsonl"), ("test", "test.jsonl")),
     by_split=True,
+    fits=lambda row: has(row, "problem_id", "question", "input_output"),
 )

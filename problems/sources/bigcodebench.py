@@ -17,7 +17,7 @@ import sys
 from dataclasses import replace
 
 from problems.columns import ProblemError
-from problems.reading.source import Row, Source, number, python, text
+from problems.reading.source import Row, Source, has, number, python, text
 from problems.schema import Problem
 from problems.sources.humaneval import docstring
 from sandbox.protocol import Limits
@@ -111,4 +111,5 @@ BIGCODEBENCH = Source(
     "bigcode/bigcodebench",
     None,
     ("BigCodeBench.jsonl.gz", "BigCodeBench.jsonl"),
+    fits=lambda row: has(row, "complete_prompt", "instruct_prompt"),
 )

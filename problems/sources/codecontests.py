@@ -18,7 +18,7 @@ from typing import Any
 from problems.cleaning.gating import is_gated_contest
 from problems.columns import ProblemError
 from problems.reading.input_output import Tests, python_3, stdio_tests
-from problems.reading.source import SPLIT, Row, Source, text
+from problems.reading.source import SPLIT, Row, Source, has, text
 from problems.schema import Problem
 from sandbox.protocol import Limits
 
@@ -149,4 +149,8 @@ CODECONTESTS = Source(
     convert,
     "deepmind/code_contests",
     by_split=True,
+    fits=lambda row: (
+        has(row, "description", "public_tests", "private_tests")
+        or has(row, "id", "cluster", "description", "tests")
+    ),
 )

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from problems.columns import ProblemError
-from problems.reading.source import Row, Source, number, python, text
+from problems.reading.source import Row, Source, has, number, python, text
 from problems.schema import Problem
 from sandbox.protocol import Limits
 
@@ -71,6 +71,17 @@ def docstring(prompt: str, entry_point: str, where: str) -> str:
     raise ProblemError(f"key 'prompt' has no docstring of {entry_point}", "fix the row", where)
 
 
+def named(row: Row) -> bool:
+    """Return whether a row is one of HumanEval's tasks, in any of its releases."""
+    own = has(row, "prompt", "canonical_solution", "entry_point")
+    return own and str(row.get("task_id")).startswith("HumanEval/")
+
+
+def plus(row: Row) -> bool:
+    """Return whether a task has EvalPlus's inputs; the hub has them within the test."""
+    return "plus_input" in row or "def assertion(" in str(row.get("test"))
+
+
 HUMANEVAL = Source(
     "humaneval",
     "HumanEval, 164 tasks, gated",
@@ -78,4 +89,5 @@ HUMANEVAL = Source(
     "openai/openai_humaneval",
     None,
     ("HumanEval.jsonl.gz", "HumanEval.jsonl"),
+    fits=lambda row: named(row) and not plus(row),
 )

@@ -56,4 +56,5 @@ HUMANEVALPLUS = Source(
     "evalplus/humanevalplus",
     None,
     ("HumanEvalPlus.jsonl.gz", "HumanEvalPlus.jsonl"),
+    fits=lambda row: humaneval.named(row) and humaneval.plus(row),
 )

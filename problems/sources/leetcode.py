@@ -15,7 +15,7 @@ from functools import partial
 
 from problems.cleaning.gating import is_gated_leetcode
 from problems.columns import ProblemError
-from problems.reading.source import Row, Source, text
+from problems.reading.source import Row, Source, has, text
 from problems.schema import Problem
 from sandbox.protocol import Limits
 
@@ -33,8 +33,7 @@ def convert(row: Row, where: str, source: str) -> Problem:
     """
     task, prompt = text(row, "task_id", where), text(row, "prompt", where)
     meta = row["meta"] if isinstance(row.get("meta"), dict) else row
-    date, number = str(row.get("estimated_date") or ""), str(meta.get("question_id") or "")
-    gated = source == "leetcode" or is_gated_leetcode(task, date, number)
+    gated = source == "leetcode" or is_gated_leetcode(task, *dated(row))
     return Problem(
         problem_id=f"{source}/{task}",
         source=source,
@@ -69,6 +68,19 @@ def _statement(row: Row, where: str) -> str:
     )
 
 
+def fits(row: Row, *, gated: bool) -> bool:
+    """Return whether a row is of LeetCodeDataset's test split (`gated`), or of its train split."""
+    return has(row, "prompt", "completion", "query", "test") and gated == is_gated_leetcode(
+        str(row.get("task_id")), *dated(row)
+    )
+
+
+def dated(row: Row) -> tuple[str, str]:
+    """Return date and question number of a task; empty where the row has none."""
+    meta = row["meta"] if isinstance(row.get("meta"), dict) else row
+    return str(row.get("estimated_date") or ""), str(meta.get("question_id") or "")
+
+
 HUB = "newfacade/LeetCodeDataset"
 LEETCODE = Source(
     "leetcode",
@@ -78,6 +90,7 @@ LEETCODE = Source(
     None,
     ("LeetCodeDataset-v0.3.1-test.jsonl.gz", "LeetCodeDataset-v0.3.1-test.jsonl"),
     hub_split="test",
+    fits=partial(fits, gated=True),
 )
 LEETCODE_TRAIN = Source(
     "leetcode_train",
@@ -87,4 +100,5 @@ LEETCODE_TRAIN = Source(
     None,
     ("LeetCodeDataset-v0.1.0-train.jsonl.gz", "LeetCodeDataset-v0.1.0-train.jsonl"),
     hub_split="train",
+    fits=partial(fits, gated=False),
 )

@@ -22,7 +22,7 @@ from typing import Any
 
 from problems.columns import ProblemError
 from problems.reading.input_output import IMPORTS, Tests, entry_point, parsed, stdio_tests
-from problems.reading.source import Row, Source, text
+from problems.reading.source import Row, Source, has, text
 from problems.schema import Problem
 from sandbox.protocol import Limits
 
@@ -151,4 +151,5 @@ LIVECODEBENCH = Source(
     files=("test.jsonl", *(f"test{n}.jsonl" for n in range(2, 10))),
     all_files=True,
     hub_files=(("test", "test*.jsonl"),),
+    fits=lambda row: has(row, "question_content", "private_test_cases"),
 )

@@ -13,7 +13,7 @@ from functools import partial
 
 from problems.cleaning.gating import is_gated_mbpp
 from problems.reading.asserts import called, check, used
-from problems.reading.source import Row, Source, number, text, texts
+from problems.reading.source import Row, Source, has, number, text, texts
 from problems.schema import Problem, Split
 from sandbox.protocol import Limits
 
@@ -79,6 +79,7 @@ MBPP = Source(
     "google-research-datasets/mbpp",
     "full",
     ("mbpp.jsonl", "mbpp.jsonl.gz"),
+    fits=lambda row: has(row, "task_id", "text", "code", "test_list"),
 )
 SANITIZED = Source(
     "mbpp_sanitized",
@@ -87,4 +88,5 @@ SANITIZED = Source(
     "google-research-datasets/mbpp",
     "sanitized",
     ("sanitized-mbpp.json",),
+    fits=lambda row: has(row, "task_id", "prompt", "code", "test_list") and "test" not in row,
 )

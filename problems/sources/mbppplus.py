@@ -17,7 +17,7 @@ from typing import Any
 from problems.columns import ProblemError
 from problems.reading.asserts import called, check, used
 from problems.reading.plus import plus_test
-from problems.reading.source import Row, Source, number, text, texts
+from problems.reading.source import Row, Source, has, number, text, texts
 from problems.schema import Problem
 from sandbox.protocol import Limits
 
@@ -194,4 +194,8 @@ MBPPPLUS = Source(
     "evalplus/mbppplus",
     None,
     ("MbppPlus.jsonl.gz", "MbppPlus.jsonl"),
+    fits=lambda row: (
+        has(row, "task_id", "code", "test_list", "test")
+        or (has(row, "prompt", "plus_input") and str(row.get("task_id")).startswith("Mbpp"))
+    ),
 )

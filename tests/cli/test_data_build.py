@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from assets.fetched_dataset import dataset_manifest
+from problems.schema import read_parquet
 from resources.home import NotReady
 from tests.cli.conftest import Called
 
@@ -49,6 +50,15 @@ def test_a_built_dataset_is_taken_by_another_home(ratchet: Called, tmp_path: Pat
     code, _, error = ratchet(tmp_path / "third", *build, "--set", f"dataset={out}")
     assert code == 2
     assert "verl/train.parquet" in error
+
+
+@pytest.mark.slow
+def test_a_dataset_of_ones_own_has_no_shipped_problems(ratchet: Called, tmp_path: Path) -> None:
+    rows, out = tmp_path / "mine.csv", tmp_path / "out"
+    rows.write_text(ROWS, encoding="utf-8")
+    code, _, error = ratchet(tmp_path / "home", "data", "build", str(rows), "--out", str(out))
+    assert code == 0, error
+    assert {problem.source for problem in read_parquet(out / "problems.parquet")} == {"mine"}
 
 
 @pytest.mark.parametrize("url", ["nosuch://x", "memory://empty", "/nowhere/at/all"])

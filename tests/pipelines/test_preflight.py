@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -52,6 +53,15 @@ def test_a_named_base_without_sources_is_refused_with_three_commands(tmp_path: P
     assert "taco" in SOURCES
     add_source(home.path, commands[-1], None)
     check_policy(home, profile)
+
+
+def test_a_named_base_with_benchmarks_alone_is_refused(tmp_path: Path) -> None:
+    home, profile = Home(tmp_path / "home"), Profile(base="nobody/nothing")
+    row = {"task_id": "Mbpp/11", "statement": "Remove a letter.", "style": "call", "tests": []}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row | {"problem_id": "a"}))
+    add_source(home.path, "mine", tmp_path / "rows.jsonl")
+    with pytest.raises(NotReady, match="no problem of the sources may be trained on"):
+        check_policy(home, profile)
 
 
 def test_a_gate_whose_benchmark_cannot_be_read_is_refused(tmp_path: Path) -> None:

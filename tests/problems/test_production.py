@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from problems.augmentation.draft import reason_not_parent
 from problems.cleaning.curation import curate
-from problems.dataset.splits import with_validation
+from problems.dataset.splits import HELDOUT, VALIDATION, with_parts
 from problems.production import SOURCE, capped, is_production
 from problems.reading.place import Place
 from problems.registry import load
@@ -125,8 +125,8 @@ def test_a_flood_of_one_key_leaves_room_for_the_others() -> None:
     assert kept == {"a": 3, "b": 1, "c": 1}
 
 
-def test_production_never_becomes_validation() -> None:
-    problems = with_validation([made("a", number) for number in range(40)])
+def test_production_never_becomes_validation_or_held_out() -> None:
+    problems = with_parts([made("a", number) for number in range(40)], [VALIDATION, HELDOUT])
     assert {problem.split for problem in problems} == {"train"}
 
 

@@ -1,15 +1,16 @@
-"""Validation problems where the sources name none."""
+"""Validation and held-out problems where the sources name none."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.dataset.splits import MAX_VALIDATION, MIN_VALIDATION, with_validation
+from problems.dataset.splits import HELDOUT, VALIDATION, with_parts
 from problems.embedded.compositional import FamilyConfig, generate
-from problems.schema import Problem
+from problems.schema import Problem, Split
 
 PROBLEM = next(each for each in generate(FamilyConfig(demonstrations=1, train=1, validation=1)))
 
@@ -21,8 +22,11 @@ def trained(statements: list[str]) -> list[Problem]:
     ]
 
 
-def validation_of(problems: list[Problem]) -> set[str]:
-    return {each.problem_id for each in with_validation(problems) if each.split == "validation"}
+BOTH = [VALIDATION, HELDOUT]
+
+
+def part_of(problems: list[Problem], split: str) -> set[str]:
+    return {each.problem_id for each in with_parts(problems, BOTH) if each.split == split}
 
 
 statements = st.lists(st.text("ab ", min_size=1, max_size=6).map(lambda text: f"a{text}"))
@@ -30,7 +34,7 @@ statements = st.lists(st.text("ab ", min_size=1, max_size=6).map(lambda text: f"
 
 @given(statements)
 def test_equal_statements_share_a_split(texts: list[str]) -> None:
-    problems = with_validation(trained(texts))
+    problems = with_parts(trained(texts), BOTH)
     split_of: dict[str, set[str]] = {}
     for problem in problems:
         split_of.setdefault(" ".join(problem.statement.split()), set()).add(problem.split)
@@ -39,21 +43,29 @@ def test_equal_statements_share_a_split(texts: list[str]) -> None:
 
 
 @given(st.integers(0, 400))
-def test_a_twentieth_or_eight_is_taken_and_training_keeps_half(count: int) -> None:
-    texts = [str(number) for number in range(count)]
-    expected = min(max(count // 20, MIN_VALIDATION), count // 2)
-    assert len(validation_of(trained(texts))) == expected <= MAX_VALIDATION
+def test_training_keeps_at_least_half(count: int) -> None:
+    problems = trained([str(number) for number in range(count)])
+    assert len(part_of(problems, "train")) >= count / 2
+
+
+@pytest.mark.parametrize(("split", "expected"), [("validation", 20), ("heldout", 40)])
+def test_a_part_has_its_share(split: str, expected: int) -> None:
+    assert len(part_of(trained([str(number) for number in range(400)]), split)) == expected
 
 
 def test_more_problems_do_not_move_most_of_the_part() -> None:
     texts = [str(number) for number in range(400)]
-    first, second = validation_of(trained(texts[:380])), validation_of(trained(texts))
-    assert len(first & second) >= len(first) - 3
+    first = part_of(trained(texts[:380]), "validation")
+    assert len(first & part_of(trained(texts), "validation")) >= len(first) - 3
 
 
-def test_a_named_part_and_gated_problems_stay() -> None:
-    problems = trained(["one", "two", "three"])
-    named = [replace(problems[0], split="validation"), *problems[1:]]
-    assert with_validation(named) == named
-    gated = [replace(each, gated=True) for each in problems]
-    assert with_validation(gated) == gated
+@pytest.mark.parametrize("split", ["validation", "heldout"])
+def test_a_named_part_stays(split: Split) -> None:
+    problems = trained([str(number) for number in range(40)])
+    named = [replace(problems[0], split=split), *problems[1:]]
+    assert part_of(named, split) == {problems[0].problem_id}
+
+
+def test_gated_problems_stay() -> None:
+    gated = [replace(each, gated=True) for each in trained(["one", "two", "three"])]
+    assert with_parts(gated, BOTH) == gated
