@@ -80,8 +80,8 @@ MADE_UP = ("tests", "solutions")  # where the numbers are that a task about such
 WINDOW, OVERLAP = 4_000, 1_000  # in characters; a secret longer than OVERLAP could be cut
 # Without a match, there is no secret.
 SUSPICIOUS = re.compile(
-    r"[A-Za-z0-9_/+=-]{20}|BEGIN [A-Z]|xox|@|/home/|/users/|\\users\\|key|passw|passphrase|pwd|"
-    r"token|secret|bearer",
+    r"[A-Za-z0-9_/+=-]{20}|BEGIN [A-Z]|xox|@|/home/|/users/|\\users\\|key|passw|_pass|"
+    r"passphrase|pwd|token|secret|bearer",
     re.IGNORECASE,
 )
 DIGITS = re.compile(r"\d{7}|\d[ ./()-]{1,2}\d{2}|\d\.\d{1,3}\.\d")  # without, there is no number

@@ -2,9 +2,9 @@
 
 Required: `problem_id` (or `id`), `statement`, `style`, `tests`, and `entry_point` for style call.
 Everything else has a default; unknown keys are kept in `extra`. Tests of style assert may be plain
-`assert` statements that name the entry point. Tests of style pytest are a pytest module, with functions or classes, which
-imports the solution from `solution`. Values that JSON lacks are tagged, e.g. `{"$tuple":
-[1, 2]}` (problems/encoding.py).
+`assert` statements that name the entry point. Tests of style pytest are a pytest module, with
+functions or classes, which imports the solution from `solution`. Values that JSON lacks are tagged,
+e.g. `{"$tuple": [1, 2]}` (problems/encoding.py).
 """
 
 from __future__ import annotations
@@ -48,9 +48,8 @@ def own(name: str) -> Source:
         # by adding their own file, users state that they may use it
         record.setdefault("licence", "own")
         if row.get("style") == "pytest":
-            record |= _pytest(row, where) | {
-                key: row[key] for key in ("entry_point",) if key in row
-            }
+            record |= _pytest(row, where)
+            record["entry_point"] = row.get("entry_point") or record["entry_point"]
             return _runnable(from_record(record, where), where)
         if isinstance(tests := row.get("tests"), list) and any(
             isinstance(test, str) for test in tests

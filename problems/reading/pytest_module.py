@@ -105,10 +105,9 @@ def _calls(node: ast.stmt, cases: set[str], key: str, where: str) -> list[str]:
             if isinstance(part, ast.FunctionDef) and part.name.startswith("test")
         ]
     if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-        setup = any(
-            isinstance(part, ast.FunctionDef) and part.name == "setup_method" for part in node.body
-        )
-        begin = f"    tests = {node.name}()\n" + ("    tests.setup_method()\n" if setup else "")
+        own = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+        setup = [name for name in ("setup_class", "setup_method") if name in own]
+        begin = f"    tests = {node.name}()\n" + "".join(f"    tests.{each}()\n" for each in setup)
         return [
             begin + _call(part, f"tests.{part.name}", 1, key, where)
             for part in node.body

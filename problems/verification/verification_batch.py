@@ -20,6 +20,7 @@ from problems.verification.limits import MARGIN, cost, maximum_cost, propose
 from problems.verification.mutants import SAMPLE, Mutant
 from problems.verification.mutants import mutants as mutants_of
 from problems.verification.outputs import NoOutput
+from problems.verification.plain_cases import plain_fault
 from problems.verification.repeats import repeat_solutions
 from problems.verification.solver import agreements
 from problems.verification.strengthening import WeakProblem, agree, strengthen
@@ -312,7 +313,7 @@ def _unfit(problem: Problem) -> tuple[str, str] | None:
         return BROKEN_TESTS, str(error)
     if judges(problem) and (sentence := any_answer(problem)):
         return ANY_ANSWER, sentence[:300]
-    return None
+    return plain_fault(problem) if needs_strength(problem) else None
 
 
 def _fault(problem: Problem, own: Sequence[Report]) -> tuple[str, str] | None:

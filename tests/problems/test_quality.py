@@ -42,6 +42,14 @@ def test_a_poor_problem_is_removed_with_its_reason(problem: Problem, reason: str
     assert curate([problem], []).removed[0].reason == reason
 
 
+def test_headings_and_parameters_in_english_are_english() -> None:
+    text = (
+        "Strand sort implementation\nsource: wikipedia, strand sort\n:param arr: Unordered input "
+        "list\n:param reverse: Descent ordering flag\n:param solution: Ordered items container"
+    )
+    assert curate([toy("q", text)], []).removed == []
+
+
 def test_statements_of_real_benchmarks_pass_the_quality_rules(data: Callable[[str], Path]) -> None:
     problems = [
         problem

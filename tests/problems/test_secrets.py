@@ -25,6 +25,12 @@ from tests.problems.test_curation import toy
         ("PASSWORD=hunter2", "an assigned key or password"),
         ('password: "correct!horse"', "an assigned key or password"),
         ("Authorization: Bearer 9f8e7d6c5b4a39281706", "a bearer token"),
+        ('DB_PASS = "qXDgLVXZx3scB8"', "an assigned key or password"),
+        ("password: tRutlZfOjUStEk", "an assigned key or password"),
+        ("Authorization: Basic ZGVwbG95OnMzY3IzdFBhc3N3MHJk", "a login in a header"),
+        ("r8_" + "aB3d" * 9 + "x", "a vendor's token"),
+        ("lin_api_" + "aB3d" * 10, "a vendor's token"),
+        ("mail ｊａｎｅ＠corpmail．de", "an e-mail address"),
         ("dapi" + "0f" * 16, "a Databricks token"),
         ("npm_" + "aB3d" * 9, "an npm token"),
         ("WANDB_API_KEY=" + "0f1e2" * 8, "a Weights & Biases key"),
@@ -59,6 +65,9 @@ def test_a_secret_is_found_in_every_column_and_not_repeated(text: str, what: str
     "text",
     [
         "user@example.com",
+        "2221 2222 2223 2224 2225 2226 2227",
+        "password: UserPasswordField",
+        "first_pass = second",
         "a@b.test",
         "m = a @ b.T",
         "@decorator.name",
@@ -87,6 +96,19 @@ def test_a_secret_is_found_in_every_column_and_not_repeated(text: str, what: str
 )
 def test_lookalikes_of_secrets_are_accepted(text: str) -> None:
     assert secret_in(toy("s", text)) is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "number"),
+    [
+        ("Check a credit card number.", "4111111111111111"),
+        ("Is this a phone?", "+94773283048"),
+    ],
+)
+def test_the_tests_of_a_task_about_such_numbers_need_some(statement: str, number: str) -> None:
+    tests = ({"args": [number], "expected": True},)
+    assert secret_in(toy("s", statement, tests=tests)) is None
+    assert secret_in(toy("s", "Reverse a text.", tests=tests)) is not None
 
 
 @pytest.mark.parametrize("unit", ["a.", "//", "eyJ", "a:", "://", "+1 "])

@@ -20,6 +20,8 @@ from problems.reading.own import overlooked
 from problems.reading.place import Place
 from problems.registry import load
 from problems.schema import read_parquet, write_parquet
+from sandbox.protocol import Verdict
+from sandbox.sandbox import Sandbox
 
 GOOD = {
     "id": "a",
@@ -362,3 +364,20 @@ def test_two_processes_can_add_sources_at_once(tmp_path: Path) -> None:
         adder.stdin.flush()
     assert [adder.wait() for adder in adders] == [0, 0]
     assert len(read_sources(tmp_path)) == 40
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "from solution import add\n\ndef test_sum():\n    assert add(1, 2) == 3\n",
+        "from solution import add\n\nclass TestAdd:\n    @classmethod\n    def setup_class(cls):\n"
+        "        cls.two = 2\n\n    def test_sum(self):\n        assert add(1, self.two) == 3\n",
+    ],
+)
+def test_a_pytest_module_is_a_style_of_tests(tmp_path: Path, sandbox: Sandbox, tests: str) -> None:
+    solution = "def add(a, b):\n    return a + b"
+    row = {"id": "a", "statement": "Add.", "style": "pytest", "tests": tests}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row | {"solutions": [solution]}))
+    problem = load("mine", tmp_path / "rows.jsonl").problems[0]
+    verdicts = [each.verdict for each in sandbox.run([problem.job(solution, "a")])]
+    assert verdicts == [Verdict.AC]

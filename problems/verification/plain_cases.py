@@ -1,0 +1,119 @@
+"""Faults of a problem that its text shows, before anything runs.
+
+Tests that contradict each other are passed by programs with a memory alone, and a reference that is
+a table of the tests shows nothing but that the tests can be written twice.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from problems.schema import Problem
+from problems.syntax import tree_of
+from sandbox.wire import encode
+from sandbox.worker.compare import same_output, same_text
+
+CONTRADICTION = "its tests contradict each other"
+TABLE = "the reference is a table of its tests"
+MIN_KEYS = 2  # a program that tells one input from all others is no table
+
+
+class Case(NamedTuple):
+    """A test that names its input and result as plain values."""
+
+    given: tuple[Any, ...]
+    expected: Any
+
+
+def plain_fault(problem: Problem) -> tuple[str, str] | None:
+    """Return reason and detail of a fault that tests and solutions show, else None."""
+    cases = list(_cases(problem))
+    first: dict[str, Case] = {}
+    for case in cases if problem.checker is None else ():
+        before = first.setdefault(repr(case.given), case)
+        if not _same(problem, before.expected, case.expected):
+            shown = f"{before.expected!r:.80} and {case.expected!r:.80} for {case.given!r:.80}"
+            return CONTRADICTION, shown
+    keys = {repr(case.given) for case in cases}
+    if len(cases) == len(problem.tests) and len(keys) >= MIN_KEYS and problem.solutions:
+        inputs = [_spellings(problem, case.given) for case in cases]
+        if all(_is_table(solution, inputs, problem.statement) for solution in problem.solutions):
+            return TABLE, f"it has an entry for each of {len(keys)} inputs"
+    return None
+
+
+def _cases(problem: Problem) -> Iterator[Case]:
+    for test in problem.tests:
+        if problem.style == "stdio":
+            yield Case((test["stdin"],), test["stdout"])
+        elif problem.style == "call":
+            keywords = tuple(sorted((test.get("kwargs") or {}).items()))
+            yield Case((*test["args"], *keywords), test["expected"])
+        elif problem.style == "assert" and (case := _of_assert(test["source"])):
+            yield case
+
+
+def _of_assert(source: str) -> Case | None:
+    """Return the case of a test whose only assert is `candidate(values) == value`, else None."""
+    tree = tree_of(source)
+    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)] if tree else []
+    match [node.test for node in asserts]:
+        case [
+            ast.Compare(
+                left=ast.Call(func=ast.Name(id="candidate"), args=args, keywords=[]),
+                ops=[ast.Eq()],
+                comparators=[expected],
+            )
+        ]:
+            try:
+                given = tuple(ast.literal_eval(each) for each in args)
+                return Case(given, ast.literal_eval(expected))
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                return None  # an expression, not a value
+    return None
+
+
+def _same(problem: Problem, one: Any, other: Any) -> bool:
+    if problem.style == "stdio":
+        return same_output(one.encode(), other.encode(), problem.tolerance, problem.compare)
+    return same_text(
+        encode(one).encode(), encode(other).encode(), problem.tolerance, problem.compare
+    )
+
+
+def _spellings(problem: Problem, given: tuple[Any, ...]) -> set[str]:
+    """Return how a program may write the input as one value."""
+    if problem.style != "stdio":
+        return {repr(given), repr(given[0])} if len(given) == 1 else {repr(given)}
+    text = str(given[0])
+    return {repr(text), repr(text.strip()), repr(text.split()), text.strip()}
+
+
+def _is_table(solution: str, inputs: list[set[str]], statement: str) -> bool:
+    """Return whether a program names each input, no other, and not only those of the statement."""
+    if (tree := tree_of(solution)) is None:
+        return False
+    keys = {repr(key) for node in ast.walk(tree) for key in _keys(node)}
+    known = set[str]().union(*inputs)
+    told = all(key.strip("'\"") in statement for key in keys)
+    return bool(keys) and keys <= known and not told and all(keys & each for each in inputs)
+
+
+def _keys(node: ast.AST) -> Iterator[Any]:
+    """Yield the plain values that a node of a program tells inputs apart by."""
+    match node:
+        case ast.Dict(keys=keys):
+            parts = [key for key in keys if key]
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            parts = [left, right]
+        case ast.MatchValue(value=value):
+            parts = [value]
+        case _:
+            parts = []
+    for part in parts:
+        try:
+            yield ast.literal_eval(part)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            continue
