@@ -10,9 +10,9 @@ from problems.columns import ProblemError
 FIX = "fetch or write it again"
 
 
-def incomplete(error: Exception, where: str, fix: str = FIX) -> ProblemError:
+def incomplete(error: Exception, where: str, fix: str = FIX, kind: str = "parquet") -> ProblemError:
     """Return the error for a file that Arrow cannot read."""
-    reason = f"not a complete parquet file ({str(error).splitlines()[0]})"
+    reason = f"not a complete {kind} file ({str(error).splitlines()[0]})"
     return ProblemError(reason, fix, where)
 
 

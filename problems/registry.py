@@ -20,9 +20,9 @@ from problems.reading.imported_packages import with_packages
 from problems.reading.mapping import mapped
 from problems.reading.own import own
 from problems.reading.place import Place
-from problems.reading.rows import Read, local_rows
+from problems.reading.rows import local_rows
 from problems.reading.samples import with_samples
-from problems.reading.source import Loaded, Rejected, Row, Source
+from problems.reading.source import Loaded, Read, Rejected, Row, Source
 from problems.reading.stated import with_stated_tolerance
 from problems.schema import Problem
 from problems.shapes.exercism import exercises, track

@@ -37,6 +37,7 @@ from problems.schema import Problem
 # As GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row; fewer for short texts, but at
 # least 8.
 MIN_RUN, RUN = (8, 13)
+WHOLE = 0.9  # of a statement's words, in one run
 # A run of words in more tasks than this is a common phrase and no reason to compare. A task may be
 # in three releases.
 COMMON = 8
@@ -166,9 +167,11 @@ def judge_overlaps(
     run: the longest common run of words, and the share of the gated statement's words that are in
     such runs. A run is a leak if it covers most of a short statement or half of any statement:
     sentences such as "since the answer may be very large, return it modulo 10^9 + 7" occur in
-    hundreds of tasks. It does not count if one says "upper" and the other "lower".
+    hundreds of tasks. A statement that is nearly all one run is a part of the task's. It does not
+    count if one says "upper" and the other "lower".
     """
     longest, share = run
+    part = longest >= max(RUN, WHOLE * len(run_words(problem.statement)))
     if core(problem.statement) == core(gated.statement):
         yield "same statement", "", True
     elif kin.statement >= 0.6 and (kin.same_words or kin.length >= 40 or kin.statement >= 0.7):
@@ -178,11 +181,11 @@ def judge_overlaps(
             f"{kin.statement:.2f}{', the same words' if kin.same_words else ''}",
             leak,
         )
-    if longest >= MIN_RUN and share >= 0.25:
+    if part or (longest >= MIN_RUN and share >= 0.25):
         yield (
             "words in a row",
             f"{longest}, {share:.0%} of the statement in such runs",
-            share >= 0.5 and not opposed(problem, gated),
+            (part or share >= 0.5) and not opposed(problem, gated),
         )
     if kin.same_program:
         yield (

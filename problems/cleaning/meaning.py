@@ -244,7 +244,8 @@ def _contrasts() -> _Contrasts:
         groups = [group.split() for group in line.removeprefix("~").split("/")]
         names = {group[0] for group in groups}
         contrasts.entry.update({word: group[0] for group in groups for word in group})
-        contrasts.against.update({name: names - {name} for name in names})
+        for name in names:
+            contrasts.against.setdefault(name, set()).update(names - {name})
         if line.startswith("~"):
             contrasts.nouns.update(names)
     return contrasts

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from problems.columns import ProblemError
-from problems.reading.rows import BATCH, Read, batch_rows
-from problems.reading.source import SPLIT, Source
+from problems.reading.source import SPLIT, Read, Source
+from problems.reading.table_rows import BATCH, batch_rows
 
 TIMEOUT_S = 10.0  # timeout for a request to the hub about a revision
 BUILDERS = {"jsonl": "json", "json": "json", "parquet": "parquet", "arrow": "arrow"}

@@ -10,6 +10,7 @@ e.g. `{"$tuple": [1, 2]}` (problems/encoding.py).
 from __future__ import annotations
 
 import ast
+import json
 from typing import Any
 
 from problems.columns import COLUMNS, ProblemError
@@ -22,6 +23,8 @@ from problems.syntax import tree_of
 from sandbox.protocol import Limits
 from sandbox.reading import means, shown
 
+LISTS = ("solutions", "tags")
+NESTED = ("tests", "limits", "extra", *LISTS)
 EXAMPLES = {  # an example test per style
     "call": '{"args": [1], "expected": 2}',
     "stdio": '{"stdin": "1", "stdout": "2"}',
@@ -33,6 +36,7 @@ def own(name: str) -> Source:
     """Return a source of that name for the user's files; ids get the prefix `name/` if missing."""
 
     def convert(row: Row, where: str) -> Problem:
+        row = {key: _of_text(key, value, where) for key, value in row.items()}
         record = {
             key: value for key, value in row.items() if key != "id" and not _empty(key, value)
         }
@@ -68,6 +72,19 @@ def own(name: str) -> Source:
         return _runnable(from_record(record, where), where)
 
     return Source(name, "problems of your own, in the columns of the schema", convert)
+
+
+def _of_text(column: str, value: Any, where: str) -> Any:
+    """Return the value of a column of lists or objects that a table holds as JSON text."""
+    if column not in NESTED or not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        if column in LISTS:  # a program may begin so
+            return value
+        fix = f"write {COLUMNS[column].expected}, as JSON"
+        raise ProblemError(f"column {column}: broken JSON: {error}", fix, where) from error
 
 
 def _pytest(row: Row, where: str) -> dict[str, Any]:

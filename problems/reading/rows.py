@@ -7,8 +7,6 @@ MAX_ROW_BYTES is accepted.
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import gzip
 import json
 import re
@@ -16,24 +14,19 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from problems.columns import ProblemError
-from problems.parquet_file import incomplete
 from problems.reading.csv_rows import csv_rows
-from problems.reading.source import SPLIT, Row, Source
+from problems.reading.row_size import MAX_ROW_BYTES, size_of, too_large
+from problems.reading.source import SPLIT, Read, Source
+from problems.reading.table_rows import table_rows
 from sandbox.reading import shown
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-SUFFIXES = (".jsonl", ".json", ".csv", ".jsonl.gz", ".json.gz", ".csv.gz", ".parquet")
-# HumanEval+ has rows of 1 MiB. A much larger row is a mistake and would fail in every later stage.
-MAX_ROW_BYTES = 64 * 2**20
+SUFFIXES = (".jsonl", ".json", ".csv", ".jsonl.gz", ".json.gz", ".csv.gz", ".parquet", ".arrow")
+# What `datasets` writes beside the rows.
+BESIDE = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json")
 MAX_LIST_BYTES = 2**30  # of a .json file, which is read as a whole
-BATCH = 256
-
-Read = tuple[str, Row | ProblemError]  # the row's location, and the row or the error
 
 
 def local_rows(source: Source, path: Path) -> Iterator[Read]:
@@ -53,20 +46,6 @@ def local_rows(source: Source, path: Path) -> Iterator[Read]:
             yield str(file), error
 
 
-def batch_rows(table: pa.Table | pa.RecordBatch, where: str, start: int) -> Iterator[Read]:
-    """Yield the rows of a table as JSON would hold them: dates and decimals as text."""
-    sized = table.nbytes > MAX_ROW_BYTES
-    for number, row in enumerate(table.to_pylist(), start):
-        location = f"{where} row {number}"
-        plain = _plain(row)
-        if column := next((name for name in plain if _is_filled(plain[name])), None):
-            yield location, _filled(column, location)
-        elif sized and (size := _size(plain)) > MAX_ROW_BYTES:
-            yield location, _too_large(size, location)
-        else:
-            yield location, plain
-
-
 def _not_empty_rows(file: Path) -> Iterator[Read]:
     """Raise ProblemError when there is no row at all."""
     empty = True
@@ -81,12 +60,18 @@ def _not_empty_rows(file: Path) -> Iterator[Read]:
 
 def _with_split(source: Source, file: Path, rows: Iterable[Read]) -> Iterator[Read]:
     split = (
-        re.search(r"(?:^|[^a-z])(train|test|valid|validation)(?:[^a-z]|$)", file.name.lower())
+        re.search(r"(?:^|[^a-z])(train|test|valid|validation)(?:[^a-z]|$)", _place(file))
         if source.by_split
         else None
     )
     for where, row in rows:
         yield where, row if isinstance(row, ProblemError) or not split else {**row, SPLIT: split[1]}
+
+
+def _place(file: Path) -> str:
+    """Return the text that may name a file's split; `datasets` saves each in a folder."""
+    name = f"{file.parent.name}/{file.name}" if file.suffix == ".arrow" else file.name
+    return name.lower()
 
 
 def _files(source: Source, path: Path) -> list[Path]:
@@ -99,7 +84,9 @@ def _files(source: Source, path: Path) -> list[Path]:
         files = files if source.all_files else files[:1]
     else:
         files = sorted(
-            file for file in path.iterdir() if file.is_file() and file.name.endswith(SUFFIXES)
+            file
+            for file in path.rglob("*")
+            if file.is_file() and file.name.endswith(SUFFIXES) and _holds_rows(file, path)
         )
     if not files:
         raise FileNotFoundError(
@@ -109,6 +96,12 @@ def _files(source: Source, path: Path) -> list[Path]:
     return files
 
 
+def _holds_rows(file: Path, folder: Path) -> bool:
+    """Return whether a file is not hidden, and not the description of `datasets` of its rows."""
+    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return not hidden and file.name not in BESIDE
+
+
 def _file_rows(file: Path) -> Iterator[Read]:
     if not file.name.endswith(SUFFIXES):
         raise ProblemError(
@@ -116,8 +109,8 @@ def _file_rows(file: Path) -> Iterator[Read]:
             f"use one of {', '.join(SUFFIXES)}",
             str(file),
         )
-    if file.suffix == ".parquet":
-        yield from _parquet_rows(file)
+    if file.suffix in (".parquet", ".arrow"):
+        yield from table_rows(file)
         return
     if file.name.endswith((".csv", ".csv.gz")):
         yield from _csv_rows(file)
@@ -151,7 +144,7 @@ def _lines(file: Path, content: IO[bytes]) -> Iterator[Read]:
             while not rest.endswith(b"\n") and (rest := content.readline(MAX_ROW_BYTES)):
                 size += len(rest)
             if size > MAX_ROW_BYTES:
-                yield where, _too_large(size, where)
+                yield where, too_large(size, where)
             elif line.strip():
                 yield _parsed(where, line)
     except (EOFError, OSError) as error:  # a truncated or broken gzip: the rows read so far stay
@@ -190,8 +183,8 @@ def _list_rows(file: Path, content: IO[bytes]) -> Iterator[Read]:
                     f"{shown(row)} instead of an object", "write each problem as {...}", where
                 ),
             )
-        elif len(read) > MAX_ROW_BYTES and (size := _size(row)) > MAX_ROW_BYTES:
-            yield where, _too_large(size, where)
+        elif len(read) > MAX_ROW_BYTES and (size := size_of(row)) > MAX_ROW_BYTES:
+            yield where, too_large(size, where)
         else:
             yield where, row
 
@@ -233,68 +226,3 @@ def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
             f"{shown(value)} instead of {expected}", f"write {expected}", where
         )
     return where, value
-
-
-def _parquet_rows(file: Path) -> Iterator[Read]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    read = 0
-    try:
-        with pq.ParquetFile(file) as parquet:
-            for batch in parquet.iter_batches(batch_size=BATCH):
-                yield from batch_rows(batch, f"{file}:", read)
-                read += len(batch)
-    except (pa.ArrowException, OSError) as error:
-        if not read:
-            raise incomplete(error, str(file)) from error
-        where = f"{file}: after row {read - 1}"
-        yield where, incomplete(error, where)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return value if not value or isinstance(value[0], str) else [_plain(item) for item in value]
-    if isinstance(value, (datetime.date, datetime.time)):
-        return value.isoformat()
-    return str(value) if isinstance(value, (decimal.Decimal, datetime.timedelta)) else value
-
-
-def _is_filled(tests: Any) -> bool:
-    """Return whether the values of tests hold objects with null: in a column of structs each has
-    every key that occurs in the column, so a null may be a key that the test does not have.
-    """
-    return isinstance(tests, list) and any(
-        _has_null(test.get(part))
-        for test in tests
-        if isinstance(test, dict)
-        for part in ("args", "kwargs", "expected")
-    )
-
-
-def _has_null(value: Any) -> bool:
-    if isinstance(value, dict):
-        return None in value.values() or any(map(_has_null, value.values()))
-    return isinstance(value, list) and any(map(_has_null, value))
-
-
-def _filled(column: str, where: str) -> ProblemError:
-    return ProblemError(
-        f"column {column!r} has structs with null: Parquet gives each test every key of the column",
-        "write the tests as JSON text",
-        where,
-    )
-
-
-def _size(row: Any) -> int:
-    return len(json.dumps(row, default=str))
-
-
-def _too_large(size: int, where: str) -> ProblemError:
-    return ProblemError(
-        f"a row of {size >> 20} MiB",
-        f"at most {MAX_ROW_BYTES >> 20} MiB: shorten its statement or tests",
-        where,
-    )

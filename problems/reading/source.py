@@ -13,6 +13,7 @@ from problems.syntax import parse
 from sandbox.reading import shown
 
 Row = Mapping[str, Any]
+Read = tuple[str, Row | ProblemError]  # the row's location, and the row or the error
 Record = dict[str, Any]  # a row in the columns of the schema; some may be absent
 SPLIT = "$split"  # key under which a reader stores the split of a row
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from problems.columns import ProblemError
 from problems.reading.program_imports import take_imports
 from problems.reading.prose import statement
-from problems.reading.rows import Read
-from problems.reading.source import Record, Row, python, text
+from problems.reading.source import Read, Record, Row, python, text
 from problems.shapes.shape import Shape
 
 CONFIG = Path(".meta") / "config.json"

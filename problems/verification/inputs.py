@@ -29,6 +29,7 @@ DRAWS = 12  # tries per wanted input
 FORM = {"is", "names", "fields", "shape"}  # facts that no generated input changes
 EDGES: tuple[Any, ...] = (0, 1, -1, 2, "", "a", [], (), 0.0, 0.5, -1.0)
 WIDE_EDGES = (10, 100, 1000, -10, "A", " ", "aA", "é", "a b", "1", 1.5, 1e-3, -0.5, True, False)
+SHIFTED = 0.15  # share of the draws of a sequence of numbers that move all of them
 GROWN = 0.6  # share of wide draws that vary a generated input again
 LONG_NUMBER = re.compile(r"\d{6}")  # a loop over so many takes long
 LONGEST = 1000  # characters of a wide input, as JSON; more if the tests have more
@@ -156,6 +157,9 @@ def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[An
     place = rng.choice(places)
     container: Any = args if isinstance(place, int) else kwargs
     others = other["args"] if isinstance(place, int) else other["kwargs"]
+    if shifted := _shifted(container[place], [*args, *kwargs.values()], rng):
+        container[place] = shifted
+        return {"args": args, "kwargs": kwargs}
     replacement = (
         others[place]
         if (place in others if isinstance(others, dict) else place < len(others))
@@ -165,6 +169,23 @@ def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[An
         replacement if rng.random() < 0.2 else _another(container[place], replacement, rng, edges)
     )
     return {"args": args, "kwargs": kwargs}
+
+
+def _shifted(value: Any, others: Sequence[Any], rng: random.Random) -> Any:
+    """Return a sequence of numbers moved by a number among the other arguments, or None.
+
+    Tests seldom have all elements on the other side of a threshold.
+    """
+    steps = [other for other in others if type(other) in (int, float)]
+    if (
+        not steps
+        or not isinstance(value, (list, tuple))
+        or not all(type(item) in (int, float) for item in value)
+        or rng.random() >= SHIFTED
+    ):
+        return None
+    step = rng.choice(steps) * rng.choice((1, -1))
+    return type(value)(item + step for item in value)
 
 
 def _another(

@@ -383,3 +383,11 @@ def test_an_example_block_does_not_hide_a_copy() -> None:
     assert [row.reason for row in curate(copies[:1], [gated]).removed] == [
         "overlaps a gated problem"
     ]
+
+
+def test_a_part_of_a_long_statement_is_a_copy() -> None:
+    rest = " ".join(f"The case {word} is of its own kind." for word in "abcdefghijklmnop")
+    gated = toy("g", f"{LONG}. {rest}", gated=True)
+    assert [each.reason for each in curate([toy("c", LONG)], [gated]).removed] == [
+        "overlaps a gated problem"
+    ]

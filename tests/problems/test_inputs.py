@@ -114,3 +114,9 @@ def test_generated_stdin_keeps_its_first_line_and_shape() -> None:
 @pytest.mark.parametrize("of", generate()[:8], ids=lambda of: of.problem_id)
 def test_inputs_are_generated_for_the_simple_problems(of: Problem) -> None:
     assert generate_inputs(of, 12)
+
+
+def test_all_elements_cross_a_threshold_that_the_tests_have_among_the_arguments() -> None:
+    threshold = problem([[1, 2, 4, 10], 100], [[1, 20, 4, 10], 5])
+    inputs = [each["args"] for each in generate_inputs(threshold, 24)]
+    assert any(min(values, default=0) > limit for values, limit in inputs)

@@ -15,6 +15,8 @@ from tests.problems.test_curation import toy
         ("Find the smallest even number of a list.", "Find the largest even number of a list."),
         ("Swap the last and last elements.", "Swap the first and last elements."),
         ("Check whether a month has 28 days.", "Check whether a month has 31 days."),
+        ("Are any two numbers closer than a limit?", "Are any two numbers farther than a limit?"),
+        ("Remove what occurs only once.", "Remove what occurs more than once."),
     ],
 )
 def test_contrasting_words_outweigh_a_high_similarity(one: str, other: str) -> None:
