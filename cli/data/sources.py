@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from cli.data.show import READS
 from pipelines.watch.text import print_text
@@ -80,16 +79,13 @@ def known_sources(home: Home, console: Console) -> int:
     from problems.shapes.registry import SHAPES
 
     added = read_sources(home.path)
-    table = Table("name", "what", "hub dataset", "added")
-    for name, source in SOURCES.items():
-        table.add_row(name, source.about, source.hub_id or "", str(added.get(name, "")))
-    for name, place in added.items():
-        if name not in SOURCES:
-            table.add_row(name, "your own", place.hub or "", str(place))
-    console.print(table)
+    lines = {name: f"{source.about} {source.hub_id or ''}" for name, source in SOURCES.items()}
+    for name in lines | added:
+        place = f"added: {added[name]}" if name in added else ""
+        print_text(console, f"{name:<15} {lines.get(name, 'your own')} {place}".rstrip())
     print_text(
         console,
-        "Add one with `ratchet data add NAME`, from a file with --path, or your own under a name "
+        "\nAdd one with `ratchet data add NAME`, from a file with --path, or your own under a name "
         "of your choice.\nUnder any name, rows of these are read as they are published: "
         + "; ".join(sorted(shape.about for shape in SHAPES)),
     )

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.data.sources import add, remove
+from cli.data.sources import add, known_sources, remove
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.reading.place import Place
+from problems.registry import SOURCES
 from resources.home import Home
 
 ROW = {"prompt": "Double it.", "cases": [{"args": [2], "expected": 4}]}
@@ -61,6 +62,15 @@ def test_a_misspelt_column_gives_a_warning(tmp_path: Path, monkeypatch: pytest.M
     )
     add("mine", place, Home(tmp_path / "home"), Console(file=output, width=300))
     assert re.search(r"warning: 1 row.*'solution'.*solutions", output.getvalue())
+
+
+def test_known_and_added_sources_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("{}", encoding="utf-8")
+    add_source(tmp_path / "home", "mine", tmp_path / "rows.jsonl")
+    output = StringIO()
+    known_sources(Home(tmp_path / "home"), Console(file=output, width=300))
+    names = {line.split()[0] for line in output.getvalue().splitlines() if line}
+    assert {"mine", *SOURCES} <= names
 
 
 def test_removing_a_source_does_not_delete_its_file(
