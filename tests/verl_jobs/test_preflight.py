@@ -137,6 +137,12 @@ def test_untrainable_data_is_refused_with_file_and_row(
     assert not job.path.exists()
 
 
+def test_prompts_that_do_not_fit_are_refused_with_the_shortest(job: TrainingJob) -> None:
+    training = job.training.model_copy(update={"prompt_tokens": 4})
+    with pytest.raises(CannotTrain, match=r"0 prompts have at most 4 tokens.*shortest has"):
+        check(job.model_copy(update={"training": training}))
+
+
 def test_the_preflight_checks_the_start_model(job: TrainingJob, tmp_path: Path) -> None:
     (tmp_path / "start" / "tokenizer.json").unlink()
     with pytest.raises(UnfitStart, match=r"tokenizer\.json"):

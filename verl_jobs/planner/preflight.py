@@ -41,7 +41,28 @@ def check(job: TrainingJob) -> None:
     if start.is_dir():  # otherwise a hub id, which the engine downloads
         t = job.training
         check_start(start, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora)
+        check_lengths(Path(job.train), start, t)
         check_disk(job.path, t, parameters_of(start))
+
+
+def check_lengths(path: Path, start: Path, training: Training) -> None:
+    """Raise CannotTrain if too few prompts fit for a step: verl leaves longer ones out."""
+    import pyarrow.parquet as pq
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(start, local_files_only=True)
+    limit, fit, shortest = training.prompt_tokens, 0, 0
+    for chat in pq.read_table(path, columns=["prompt"]).column("prompt").to_pylist():
+        text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        length = len(tokenizer.encode(text, add_special_tokens=False))
+        fit, shortest = fit + (length <= limit), min(shortest or length, length)
+        if fit >= training.problems_per_step:
+            return
+    raise CannotTrain(
+        f"{path}: {fit} prompts have at most {limit} tokens, fewer than the "
+        f"{training.problems_per_step} of a step; the shortest has {shortest}: "
+        "raise training.prompt_tokens (`ratchet plan --lengths` measures them)"
+    )
 
 
 def check_settings(training: Training) -> None:
