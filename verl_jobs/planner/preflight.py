@@ -61,7 +61,7 @@ def check_lengths(path: Path, start: Path, training: Training) -> None:
     raise CannotTrain(
         f"{path}: {fit} prompts have at most {limit} tokens, fewer than the "
         f"{training.problems_per_step} of a step; the shortest has {shortest}: "
-        "raise training.prompt_tokens (`ratchet plan --lengths` measures them)"
+        "raise training.prompt_tokens (`ratchet plan --data clean_problems` measures them)"
     )
 
 
