@@ -82,7 +82,13 @@ class Axes:
         """Fill the rectangle with these two opposite corners."""
         (x1, y1), (x2, y2) = self.at(*one), self.at(*other)
         return rect(
-            min(x1, x2), min(y1, y2), abs(x2 - x1), abs(y2 - y1), colour, opacity=opacity, round=0
+            min(x1, x2),
+            min(y1, y2),
+            abs(x2 - x1),
+            abs(y2 - y1),
+            colour=colour,
+            opacity=opacity,
+            round=0,
         )
 
     def dot(self, x: float, y: float, colour: str, hollow: bool = False) -> str:
@@ -146,6 +152,7 @@ def rect(
     y: float,
     wide: float,
     high: float,
+    *,
     colour: str,
     opacity: float = 1,
     round: float = 2,
@@ -168,7 +175,7 @@ def legend(names: Sequence[tuple[str, str]], x: float, y: float) -> str:
     """Draw (name, colour) beside one another."""
     parts = []
     for name, colour in names:
-        parts.append(rect(x, y - 10, 10, 10, colour) + text(x + 15, y, name))
+        parts.append(rect(x, y - 10, 10, 10, colour=colour) + text(x + 15, y, name))
         x += 32 + 7.2 * len(name)
     return "".join(parts)
 

@@ -117,9 +117,9 @@ def scored(stage: StageContext, contestant: ModelVersion, benchmark: Benchmark) 
                 contestant.content_hash,
                 benchmark,
                 sandbox,
-                on_progress,
-                stage.run_context.home.path / "answers",
-                stage.run_context.home.path / "benchmarks",
+                on_progress=on_progress,
+                cache=stage.run_context.home.path / "answers",
+                references=stage.run_context.home.path / "benchmarks",
             )
         card.write(folder / "scorecard.json")
         weights = stage.store.current("checkpoints", contestant.checkpoint)

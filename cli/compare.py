@@ -30,6 +30,7 @@ from resources.settings import Settings
 def compare(
     models: Sequence[str],
     benchmarks: Sequence[str],
+    *,
     k: int,
     alpha: float,
     suspects: Path | None,
@@ -195,6 +196,7 @@ def command(
             )
         ),
     ],
+    *,
     benchmark: Annotated[
         list[str] | None,
         typer.Option(help="Only this benchmark; repeatable. Default: all but validation."),
@@ -237,14 +239,14 @@ def command(
         compare(
             models,
             benchmark or [],
-            k,
-            alpha,
-            suspects,
-            to,
-            Settings.read(profile),
-            Console(),
-            metric or [],
-            power,
+            k=k,
+            alpha=alpha,
+            suspects=suspects,
+            to=to,
+            settings=Settings.read(profile),
+            console=Console(),
+            metrics=metric or [],
+            power=power,
         )
     )
 

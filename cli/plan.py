@@ -126,6 +126,7 @@ def over_machines(training: Training, gpus: int) -> Training:
 
 
 def command(
+    *,
     gpus: Annotated[
         str | None,
         typer.Option(help="Number and type of GPUs: 8xH100. Default: those of the profile."),
@@ -174,12 +175,12 @@ def command(
         raise typer.Exit(
             show_lengths(
                 data,
-                folder_of(run, settings.home) if run else None,
-                share,
-                model,
-                gpus,
-                settings,
-                Console(),
+                run=folder_of(run, settings.home) if run else None,
+                share=share,
+                model=model,
+                gpus=gpus,
+                settings=settings,
+                console=Console(),
             )
         )
     needs, ranks = settings.profile.needs, settings.profile.training.ranks

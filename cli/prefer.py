@@ -191,6 +191,7 @@ def command(
             help=("Two or more: names of scored checkpoints, scorecards, or files of completions.")
         ),
     ],
+    *,
     benchmark: Annotated[
         str,
         typer.Option(

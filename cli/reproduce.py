@@ -49,10 +49,16 @@ def reproduce(
     with Sandbox(profile.sandbox) as sandbox, Progress(console=console, transient=True) as progress:
         bars = {stage: progress.add_task(stage, total=None) for stage in STEPS}
         again = evaluate(
-            checkpoint, card.checkpoint, card.checkpoint_hash, benchmark, sandbox,
-            lambda stage, done, of: progress.update(bars[stage], completed=done, total=of),
+            checkpoint,
+            card.checkpoint,
+            card.checkpoint_hash,
+            benchmark,
+            sandbox,
+            on_progress=lambda stage, done, total: progress.update(
+                bars[stage], completed=done, total=total
+            ),
             references=settings.home.path / "benchmarks",
-        )  # fmt: skip
+        )
     if out:
         again.write(out)
     made_with = {"code": manifest.code_version} | manifest.hardware | manifest.packages

@@ -19,6 +19,7 @@ from verl_jobs import samples
 def show_samples(
     run: str | None,
     step: int | None,
+    *,
     worst: bool,
     best: bool,
     count: int,
@@ -70,7 +71,17 @@ def command(
     if worst and best:
         raise typer.BadParameter("give only one", param_hint="--worst, --best")
 
-    raise typer.Exit(show_samples(run, step, worst, best, count, Settings.read().home, Console()))
+    raise typer.Exit(
+        show_samples(
+            run,
+            step,
+            worst=worst,
+            best=best,
+            count=count,
+            home=Settings.read().home,
+            console=Console(),
+        )
+    )
 
 
 COMMAND = Command("Train", command)

@@ -52,6 +52,7 @@ class ModelOptions:
 
 def solve(
     path: Path,
+    *,
     model: str | None,
     endpoint: str | None,
     name: str,
@@ -191,6 +192,7 @@ def command(
         Path,
         typer.Argument(help="A Markdown file with a statement, and examples under `## Examples`."),
     ],
+    *,
     model: Annotated[
         str | None,
         typer.Option(help="A Hugging Face folder. Default, without --endpoint: the champion."),
@@ -218,14 +220,14 @@ def command(
     raise typer.Exit(
         solve(
             problem,
-            model,
-            endpoint,
-            name,
-            reviewer,
-            turns,
-            ModelOptions(tokens, temperature, seed),
-            Settings.read(profile),
-            Console(),
+            model=model,
+            endpoint=endpoint,
+            name=name,
+            reviewer=reviewer,
+            turns=turns,
+            options=ModelOptions(tokens, temperature, seed),
+            settings=Settings.read(profile),
+            console=Console(),
         )
     )
 

@@ -42,6 +42,7 @@ def show_algorithm(settings: Settings, console: Console) -> int:
 
 
 def command(
+    *,
     profile: ProfileOption = None,
     unverified: UnverifiedOption = False,
     algorithm: Annotated[

@@ -32,6 +32,7 @@ def evaluate(
     checkpoint_hash: str,
     benchmark: Benchmark,
     sandbox: Runs,
+    *,
     on_progress: Progress = lambda stage, done, total: None,
     cache: Path | None = None,
     references: Path | None = None,

@@ -10,7 +10,7 @@ from verl.trainer.ppo.core_algos import agg_loss
 HIGHEST = 1.0  # the highest importance weight of a token
 
 
-def loss(
+def loss(  # noqa: PLR0917 (verl's arguments)
     old_log_prob: torch.Tensor,
     log_prob: torch.Tensor,
     advantages: torch.Tensor,

@@ -140,7 +140,17 @@ def compare(name: str) -> int:
         at for at, row in measured.items() if any(row[key] != theirs[at][key] for key in keys)
     ]
     if differ:
-        differ = _repeat(harness, dataset, data, samples, differ, measured, theirs, folder, keys)
+        differ = _repeat(
+            harness,
+            dataset,
+            data,
+            samples,
+            differ=differ,
+            ours=measured,
+            theirs=theirs,
+            folder=folder,
+            keys=keys,
+        )
     for key in keys:
         passed = [sum(bool(rows[at][key]) for at in measured) for rows in (ours, theirs)]
         print(
@@ -164,6 +174,7 @@ def _repeat(
     dataset: str,
     data: Path,
     samples: Path,
+    *,
     differ: Any,
     ours: Verdicts,
     theirs: Verdicts,
@@ -240,7 +251,7 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    sys.exit(1 if sum([compare(name) for name in sys.argv[1:] or FILES]) else 0)
+    sys.exit(1 if sum(compare(name) for name in sys.argv[1:] or FILES) else 0)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ def data_add(
         str,
         typer.Argument(help="A known source (docs/explanation/sources.md), or a name of your own."),
     ],
+    *,
     path: Annotated[
         Path | None,
         typer.Option(
@@ -101,6 +102,7 @@ def data_build(
 @app.command("sample")
 def data_sample(
     name: Annotated[str, typer.Argument(help="Name of an added source.")],
+    *,
     model: evaluate_options.ModelOption = None,
     endpoint: evaluate_options.EndpointOption = None,
     n: Annotated[int, typer.Option("-n", min=1, help="Samples for each problem.")] = 8,
@@ -244,7 +246,17 @@ def data_leaks(
     from cli.data.leaks import data_leaks
 
     settings = Settings.read(profile)
-    raise typer.Exit(data_leaks(path, benchmark, data, columns, out, settings, Console()))
+    raise typer.Exit(
+        data_leaks(
+            path,
+            benchmark,
+            data=data,
+            columns=columns,
+            out=out,
+            settings=settings,
+            console=Console(),
+        )
+    )
 
 
 @app.command("limits")

@@ -30,6 +30,7 @@ MAX_ROWS = 20
 def data_leaks(
     path: Path,
     benchmarks: Sequence[str],
+    *,
     data: Path | None,
     columns: str,
     out: Path | None,

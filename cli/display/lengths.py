@@ -31,6 +31,7 @@ from verl_jobs.sft.start import UnfitStart
 
 def show_lengths(
     data: str,
+    *,
     run: Path | None,
     share: float,
     model: str | None,
@@ -45,12 +46,12 @@ def show_lengths(
     """
     limit_changes, fit = measured(
         data,
-        run,
-        share,
-        model,
-        gpus_of(gpus) if gpus else None,
-        settings,
-        console,
+        run=run,
+        share=share,
+        model=model,
+        gpus=gpus_of(gpus) if gpus else None,
+        settings=settings,
+        console=console,
     )
     changes = " ".join(f"--set {change}" for change in limit_changes)
     print_text(console, f"Limits for {share:.0%} of each kind: {changes}\n{fit}")
@@ -67,12 +68,12 @@ def changes_to_train(data: str, share: float, settings: Settings, console: Conso
     try:
         changes, fit = measured(
             data,
-            None,
-            share,
-            None,
-            (profile.training.ranks, gpu) if gpu else None,
-            settings,
-            console,
+            run=None,
+            share=share,
+            model=None,
+            gpus=(profile.training.ranks, gpu) if gpu else None,
+            settings=settings,
+            console=console,
         )
     except DoesNotFit as error:
         raise NotReady(str(error)) from error
@@ -82,6 +83,7 @@ def changes_to_train(data: str, share: float, settings: Settings, console: Conso
 
 def measured(
     data: str,
+    *,
     run: Path | None,
     share: float,
     model: str | None,

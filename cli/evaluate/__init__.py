@@ -13,6 +13,7 @@ from resources.settings import Settings
 
 def command(
     checkpoint: options.CheckpointArgument = None,
+    *,
     benchmark: options.BenchmarkOption = None,
     completions: options.CompletionsOption = None,
     model: options.ModelOption = None,

@@ -41,9 +41,9 @@ def judge_all(
             submission.extracted(harness),
             lambda: Sandbox(SandboxConfig(packages=harness.packages)),
             verdicts,
-            submission.sanitized,
-            _judging_bar(harness, progress),
-            _preparation_bar(harness, progress),
+            sanitized=submission.sanitized,
+            on_results=_judging_bar(harness, progress),
+            on_prepare=_preparation_bar(harness, progress),
         )
     return judged, time.monotonic() - start
 

@@ -25,7 +25,7 @@ def humanevalplus(at: Opened) -> Benchmark:
         upstream="HumanEval/{}",
         stop=(*STOP, "\n```", "\nassert "),
         harness=plus_harness(
-            at.name, at.source.name, at.rows(), humaneval_task, at.digest, at.home
+            at.name, at.source.name, at.rows(), humaneval_task, digest=at.digest, home=at.home
         ),
     )
 

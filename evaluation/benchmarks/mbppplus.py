@@ -55,10 +55,10 @@ def mbppplus(at: Opened, upstream: str, exact: tuple[str, ...]) -> Benchmark:
             at.source.name,
             at.rows(),
             partial(mbpp_task, exact=exact),
-            at.digest,
-            at.home,
-            RELEASES,
-            upstream,
+            digest=at.digest,
+            home=at.home,
+            releases=RELEASES,
+            upstream=upstream,
         ),
     )
 

@@ -47,7 +47,9 @@ def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str
     """
     requests = [(task, which) for task in tasks for which in SETS]
     output_requests = [
-        _request(task, task.arguments(task.canonical, which, REFERENCE_S, False, True))
+        _request(
+            task, task.call(task.canonical, task.texts[which], limits=REFERENCE_S, reference=True)
+        )
         for task, which in requests
     ]
     expected: dict[str, dict[str, Expected]] = {task.task_id: {} for task in tasks}
@@ -67,7 +69,7 @@ def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str
     return expected
 
 
-def _request(task: PlusTask, arguments: tuple[Any, ...]) -> OutputRequest:
+def _request(task: PlusTask, call: dict[str, Any]) -> OutputRequest:
     limits = Limits(
         wall_s=plus_program.LOAD * REFERENCE_S,
         cpu_s=REFERENCE_S,
@@ -75,7 +77,7 @@ def _request(task: PlusTask, arguments: tuple[Any, ...]) -> OutputRequest:
         output_kb=64 * 1024,
     )
     problem = Problem(task.task_id, "canonical", "", "call", (), "run", limits=limits)
-    return OutputRequest(problem, source_text("plus_program.py"), [{"args": arguments}])
+    return OutputRequest(problem, source_text("plus_program.py"), [call])
 
 
 def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str, Any, bool], ...]:
@@ -86,14 +88,12 @@ def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str,
     waiting = [(at, min(at + PIECE, len(inputs))) for at in range(0, len(inputs), PIECE)]
     while waiting:
         pieces = [
-            (
+            task.call(
                 task.canonical,
-                task.entry_point,
                 dumps([list(one) for one in inputs[a:b]]),
-                REFERENCE_S,
-                task.view,
-                True,
-                True,
+                limits=REFERENCE_S,
+                whole=True,
+                reference=True,
             )
             for a, b in waiting
         ]
@@ -222,6 +222,7 @@ def plus_harness(
     source: str,
     rows: Iterable[tuple[str, Row]],
     task: Callable[[Row, str], PlusTask],
+    *,
     digest: str,
     home: Path,
     releases: Mapping[int, str] | None = None,

@@ -147,6 +147,7 @@ def judge(
     completions: Sequence[Completion],
     sandbox: Callable[[], AbstractContextManager[Any]],
     verdicts: Verdicts,
+    *,
     sanitized: bool = False,
     on_results: Callable[[Sequence[CompletionResult | None]], None] = lambda _: None,
     on_prepare: Progress = lambda done, total: None,

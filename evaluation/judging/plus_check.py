@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 
-def check(args: Any, got: Any, expected: Any) -> bool:
+def check(args: Any, got: Any, expected: Any, **options: Any) -> bool:
     inputs, atol, oracle = json.loads(args[2]), expected["atol"], expected["oracle"]
     if type(got) is not list or len(got) != len(inputs):
         return False
@@ -26,10 +26,8 @@ def check(args: Any, got: Any, expected: Any) -> bool:
             if (
                 not abs(
                     sum(
-                        [
-                            coefficient * math.pow(out, power)
-                            for power, coefficient in enumerate(arguments[0])
-                        ]
+                        coefficient * math.pow(out, power)
+                        for power, coefficient in enumerate(arguments[0])
                     )
                 )
                 <= atol

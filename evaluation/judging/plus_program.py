@@ -81,6 +81,7 @@ def run(
     code: str,
     entry_point: str,
     inputs: str,
+    *,
     limits: float | list[float],
     view: str,
     whole: bool,

@@ -78,10 +78,18 @@ class PlusTask:
     def texts(self) -> Mapping[str, str]:
         return _texts(id(self), self)
 
-    def arguments(
-        self, code: str, which: str, limits: float | list[float], whole: bool, reference: bool
-    ) -> tuple[Any, ...]:
-        return code, self.entry_point, self.texts[which], limits, self.view, whole, reference
+    def call(
+        self,
+        code: str,
+        inputs: str,
+        *,
+        limits: float | list[float],
+        whole: bool = False,
+        reference: bool = False,
+    ) -> dict[str, Any]:
+        """Return the arguments of `plus_program.run`. inputs: JSON text."""
+        options = {"limits": limits, "view": self.view, "whole": whole, "reference": reference}
+        return {"args": (code, self.entry_point, inputs), "kwargs": options}
 
     def job(self, job_id: str, program: str, which: str, expected: Expected) -> Job:
         """Return the job that checks `program` on the base or the plus inputs."""
@@ -100,12 +108,9 @@ class PlusTask:
             if expected.outputs is not None
             else expected.digest
         )
+        limit = MIN_S if max(each, default=MIN_S) == MIN_S else each
         call = CallTest(
-            self.arguments(
-                program, which, MIN_S if max(each, default=MIN_S) == MIN_S else each, whole, False
-            ),
-            {},
-            want,
+            **self.call(program, self.texts[which], limits=limit, whole=whole), expected=want
         )
         checker = source_text("plus_check.py") if whole else None
         return Job(

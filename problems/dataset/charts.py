@@ -64,7 +64,7 @@ def _horizontal(bars: Sequence[Bar]) -> str:
         y, x, wide = number * ROW, LABELS + room * begin / most, max(1.5, room * length / most)
         strong = begin == 0 and label[0] not in "−+"
         parts.append(text(LABELS - 10, y + 16, shortened(label), "end", strong))
-        parts.append(rect(x, y + 4, wide, ROW - 8, colour))
+        parts.append(rect(x, y + 4, wide, ROW - 8, colour=colour))
         parts.append(text(x + wide + 6, y + 16, f"{length:,}"))
     return svg(parts, len(bars) * ROW + 4)
 
@@ -110,7 +110,9 @@ def stacked(
             tall = (floor - top) * counts[name][bucket] / most
             y -= tall
             if tall:
-                parts.append(rect(50 + bucket * wide + 1, y, wide - 2, tall, colour, round=0))
+                parts.append(
+                    rect(50 + bucket * wide + 1, y, wide - 2, tall, colour=colour, round=0)
+                )
     parts += [
         text(50 + (WIDTH - 60) * tick / 4, floor + 16, f"{tick / 4:g}", "middle")
         for tick in range(5)

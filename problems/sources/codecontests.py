@@ -56,7 +56,14 @@ def _sampled(row: Row, where: str) -> Problem:
         if line.startswith("- ")
     )
     return _problem(
-        key, statement, tests, 0, (text(row, "solution", where),), tags, is_gated_contest(key), {}
+        key,
+        statement,
+        tests,
+        visible=0,
+        solutions=(text(row, "solution", where),),
+        tags=tags,
+        gated=is_gated_contest(key),
+        extra={},
     )
 
 
@@ -88,11 +95,11 @@ def _upstream(row: Row, where: str) -> Problem:
         key,
         text(row, "description", where).strip(),
         tests,
-        visible,
-        python_3(python),
-        tags,
-        split != "train",
-        extra,
+        visible=visible,
+        solutions=python_3(python),
+        tags=tags,
+        gated=split != "train",
+        extra=extra,
     )
 
 
@@ -100,6 +107,7 @@ def _problem(
     key: str,
     statement: str,
     tests: Tests,
+    *,
     visible: int,
     solutions: tuple[str, ...],
     tags: tuple[str, ...],

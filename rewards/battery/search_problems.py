@@ -81,6 +81,7 @@ def _ground(
     name: str,
     style: str,
     statement: str,
+    *,
     entry: str | None,
     visible: int,
     pairs: Sequence[Pair],
@@ -166,9 +167,9 @@ SECOND = _ground(
     "second",
     "call",
     "Return the second largest of the different numbers in a list; 0 where there is none.",
-    "second_largest",
-    2,
-    [
+    entry="second_largest",
+    visible=2,
+    pairs=[
         (([3, 1, 2],), 2),
         (([7, 7],), 0),
         (([10, 20, 20, 5],), 10),
@@ -176,7 +177,7 @@ SECOND = _ground(
         (([4, 9, 9, 8, 1],), 8),
         (([100, 50],), 50),
     ],
-    (
+    right=(
         (
             "def second_largest(numbers):\n    ordered = sorted(set(numbers))\n"
             "    return ordered[-2] if len(ordered) > 1 else 0\n"
@@ -186,39 +187,39 @@ SECOND = _ground(
         "        elif x != best and (second is None or x > second):\n            second = x\n"
         "    return 0 if second is None else second\n",
     ),
-    "def second_largest(numbers):\n    return sorted(numbers)[-1] + 1\n",
-    {COST: {"cpu_s": [0.05, 0.06, 0.07], "peak_bytes": [2e7, 2.1e7, 2.2e7]}},
+    wrong="def second_largest(numbers):\n    return sorted(numbers)[-1] + 1\n",
+    extra={COST: {"cpu_s": [0.05, 0.06, 0.07], "peak_bytes": [2e7, 2.1e7, 2.2e7]}},
 )
 VOWELS = _ground(
     "vowels",
     "stdio",
     "Read one line and print how many of its words begin with a vowel.",
-    None,
-    1,
-    [
+    entry=None,
+    visible=1,
+    pairs=[
         ("an old tree\n", 2),
         ("one\n", 1),
         ("is it over under us\n", 5),
         ("every apple is red and sweet\n", 4),
     ],
-    ("print(sum(word[0] in 'aeiouAEIOU' for word in input().split()))\n",),
-    "print(-len(input().split()))\n",
+    right=("print(sum(word[0] in 'aeiouAEIOU' for word in input().split()))\n",),
+    wrong="print(-len(input().split()))\n",
 )
 BLANKS = _ground(
     "blanks",
     "assert",
     "Return a text with every run of blanks as a single one.",
-    "single_blanks",
-    1,
-    [
+    entry="single_blanks",
+    visible=1,
+    pairs=[
         (("a  b",), "a b"),
         (("   ",), " "),
         (("x   y  z",), "x y z"),
         ((" a    b ",), " a b "),
         (("q    w e",), "q w e"),
     ],
-    ("import re\n\n\ndef single_blanks(text):\n    return re.sub(' +', ' ', text)\n",),
-    "def single_blanks(text):\n    return text.replace(' ', '')\n",
+    right=("import re\n\n\ndef single_blanks(text):\n    return re.sub(' +', ' ', text)\n",),
+    wrong="def single_blanks(text):\n    return text.replace(' ', '')\n",
 )
 
 

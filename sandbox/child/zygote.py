@@ -154,16 +154,16 @@ class Zygote:
                 if seed:
                     seeds.enter(seed)
                 _become(
-                    cpu_s,
-                    address_bytes,
-                    processes,
-                    files,
-                    descriptors,
-                    self.uid,
-                    self.rules,
-                    self.seen,
-                    self.counts_processes,
-                    self.tmp,
+                    cpu_s=cpu_s,
+                    address_bytes=address_bytes,
+                    processes=processes,
+                    files=files,
+                    handles=descriptors,
+                    uid=self.uid,
+                    rules=self.rules,
+                    seen=self.seen,
+                    count=self.counts_processes,
+                    folder=self.tmp,
                 )
                 self.run(style)
             finally:
@@ -261,6 +261,7 @@ def _worked(whose: int) -> float:
 
 
 def _become(
+    *,
     cpu_s: int,
     address_bytes: int,
     processes: int,

@@ -79,6 +79,7 @@ class AttemptProcesses:
         style: str,
         request: bytes,
         tests: int,
+        *,
         stdin: bytes = b"",
         limits: Limits | None = None,
         answers: int | None = None,
@@ -107,10 +108,10 @@ class AttemptProcesses:
             results,
             [out] if err is None else [out, err],
             limits,
-            self.owner,
-            "program",
-            messages,
-            gate,
+            owner=self.owner,
+            speaker="program",
+            messages=messages,
+            gate=gate,
         )
         watch.done_after_them = answers is not None
         self.slot.start(
@@ -141,10 +142,10 @@ class AttemptProcesses:
             results,
             [out],
             self.limits,
-            self.owner,
-            "judge",
-            2 + len(self.job["tests"]),
-            gate,
+            owner=self.owner,
+            speaker="judge",
+            messages=2 + len(self.job["tests"]),
+            gate=gate,
         )
         watch.done_after_them = True
         # The judge must notice the end of the program even if a child of the program holds the
@@ -190,7 +191,9 @@ class AttemptProcesses:
         judging = replace(JUDGE_LIMITS, wall_s=self.limits.wall_s, cpu_s=self.limits.wall_s)
         judges = self.judges(self.job)
         judges.limit(JUDGE_LIMITS)
-        watch = Watch([judges], results, [out], judging, self.owner, "judge", 1 + tests)
+        watch = Watch(
+            [judges], results, [out], judging, owner=self.owner, speaker="judge", messages=1 + tests
+        )
         request = sealed_file(frame(json.dumps(header).encode()), more=body)
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         judges.start(

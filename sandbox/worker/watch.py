@@ -90,6 +90,7 @@ class Watch:
         results: int,
         outputs: list[int],
         limits: Limits,
+        *,
         owner: int,
         speaker: str,
         messages: int,

@@ -48,13 +48,13 @@ def run_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         compare(
             [str(name) for name in named],
             benchmarks,
-            k,
-            0.05,
-            suspects,
-            to,
-            Settings.read(),
-            Console(file=output, width=width),
-            metrics,
+            k=k,
+            alpha=0.05,
+            suspects=suspects,
+            to=to,
+            settings=Settings.read(),
+            console=Console(file=output, width=width),
+            metrics=metrics,
         )
         return output.getvalue()
 

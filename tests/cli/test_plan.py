@@ -261,7 +261,15 @@ def test_length_limits_are_tight_for_their_share(
     data, model = measured
     console = Console(file=StringIO(), width=140)
     assert (
-        show_lengths(str(data), None, share, str(model), None, Settings.read("embedded"), console)
+        show_lengths(
+            str(data),
+            run=None,
+            share=share,
+            model=str(model),
+            gpus=None,
+            settings=Settings.read("embedded"),
+            console=console,
+        )
         == 0
     )
     training_settings = load_profile(
@@ -299,7 +307,18 @@ def test_a_training_uses_the_measured_length_limits(
     data, model = measured
     console = Console(file=StringIO(), width=200)
     monkeypatch.setenv("RATCHET_SET", f"base={model}")
-    assert show_lengths(str(data), None, 0.99, None, None, Settings.read("embedded"), console) == 0
+    assert (
+        show_lengths(
+            str(data),
+            run=None,
+            share=0.99,
+            model=None,
+            gpus=None,
+            settings=Settings.read("embedded"),
+            console=console,
+        )
+        == 0
+    )
     limits = re.findall(r"--set training\.\w+=(\d+)", written(console))
     monkeypatch.setattr(
         sys, "argv", ["ratchet", "train", "--profile", "embedded", "--lengths", str(data), "--show"]

@@ -71,12 +71,12 @@ def compared(*named: Path, suspects: Path | None = None) -> str:
     compare(
         [str(name) for name in named],
         [],
-        1,
-        0.05,
-        suspects,
-        None,
-        Settings.read(),
-        Console(file=output, width=240),
+        k=1,
+        alpha=0.05,
+        suspects=suspects,
+        to=None,
+        settings=Settings.read(),
+        console=Console(file=output, width=240),
     )
     return output.getvalue()
 

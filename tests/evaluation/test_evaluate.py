@@ -63,7 +63,12 @@ def test_two_evaluations_give_one_content_hash(
     benchmark = heldout(problems, SHORT)
     stages: list[str] = []
     first = evaluate(
-        checkpoint, "tiny", "abc", benchmark, sandbox, lambda stage, done, of: stages.append(stage)
+        checkpoint,
+        "tiny",
+        "abc",
+        benchmark,
+        sandbox,
+        on_progress=lambda stage, done, of: stages.append(stage),
     )
     second = evaluate(checkpoint, "tiny", "abc", benchmark, sandbox)
     assert first.content_hash == second.content_hash

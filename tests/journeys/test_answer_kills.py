@@ -59,6 +59,7 @@ def kill_repeatedly(
     source: Source,
     sampling: Sampling,
     cache: Path,
+    *,
     kills: int,
     progress: Callable[[], int],
     most: int,
@@ -104,9 +105,9 @@ def test_thirty_kills_lose_and_repeat_no_completion(
             source,
             SAMPLING,
             tmp_path / "cache",
-            kills,
-            lambda: sum(proxy.heard.values()),
-            10,
+            kills=kills,
+            progress=lambda: sum(proxy.heard.values()),
+            most=10,
         )
         completions, report = completions_of(benchmark, source, SAMPLING, tmp_path / "cache")
         repeated = sum(proxy.heard.values()) - total

@@ -92,14 +92,14 @@ def solved(
     console = Console(file=io.StringIO(), width=120)
     code = solve(
         problem,
-        model,
-        endpoint,
-        "champion",
-        reviewer,
-        turns,
-        ModelOptions(tokens=40, temperature=0.0, seed=0),
-        Settings.read(),
-        console,
+        model=model,
+        endpoint=endpoint,
+        name="champion",
+        reviewer=reviewer,
+        turns=turns,
+        options=ModelOptions(tokens=40, temperature=0.0, seed=0),
+        settings=Settings.read(),
+        console=console,
     )
     written = console.file
     assert isinstance(written, io.StringIO)

@@ -135,7 +135,9 @@ def estimate(shape: Shape, gpu: Gpu, training: Training) -> Plan:
         "KV cache": max(0, cache),
         "trainer's, resident": resident,
     }
-    faults = tuple(_faults(shape, gpu, t, update, resident, cache, concurrent))
+    faults = tuple(
+        _faults(shape, gpu, t, update, resident=resident, cache=cache, concurrent=concurrent)
+    )
     seconds = step_seconds(shape, gpu, t, concurrent)
     return Plan(shape, gpu, t, update, rollout, concurrent, seconds, faults)
 
@@ -145,6 +147,7 @@ def _faults(
     gpu: Gpu,
     t: Training,
     update: dict[str, int],
+    *,
     resident: int,
     cache: int,
     concurrent: int,
