@@ -33,7 +33,7 @@ from resources.run_record import ModelVersion
 from rewards.battery.battery import run_battery
 from rewards.composite import score_answers
 from rewards.own import reward_of
-from rewards.question import Task
+from rewards.question import RewardTask
 
 
 @dg.asset(
@@ -248,7 +248,7 @@ def _outcomes(
     completions = generate(
         checkpoint, chats, sampling, lambda done, total: progress.at(done, total, "completions")
     )
-    pairs: list[tuple[Task, str]] = [
+    pairs: list[tuple[RewardTask, str]] = [
         (problem, completions[i * config.answers + k].text)
         for i, problem in enumerate(problems)
         for k in range(config.answers)

@@ -18,7 +18,7 @@ from cli.display.comparison_table import limits, notes, print_rows
 from cli.lookup.damage import Damage
 from cli.lookup.scorecards import NoScorecard, at_path, by_tests, is_path, short
 from evaluation.promotion.rate import Incomparable
-from evaluation.reports.compare_models import Contestant, can_show, compare_models
+from evaluation.reports.compare_models import ComparedModel, can_show, compare_models
 from evaluation.scorecard import Scorecard
 from pipelines.watch.text import print_text
 from problems.dataset.evidence import suspects_of
@@ -54,7 +54,7 @@ def compare(
     } - {"validation"}
     names = _names(models, cards_by_model)
     contestants = [
-        Contestant(each, _common_cards(each, runs, cards_by_model, benchmark_names))
+        ComparedModel(each, _common_cards(each, runs, cards_by_model, benchmark_names))
         for each, runs in zip(names, cards_by_model, strict=True)
     ]
     if unknown := sorted(

@@ -42,7 +42,7 @@ STYLES = {"Problem": "bold", "Generator": "green", "Executor": "yellow", "Review
 
 
 @dataclass(frozen=True)
-class ModelOptions:
+class WriterOptions:
     """Generation settings of both models."""
 
     tokens: int
@@ -58,7 +58,7 @@ def solve(
     name: str,
     reviewer: str,
     turns: int,
-    options: ModelOptions,
+    options: WriterOptions,
     settings: Settings,
     console: Console,
 ) -> int:
@@ -112,7 +112,7 @@ def champion(settings: Settings) -> str:
 
 
 @contextmanager
-def writer_of(where: str, name: str, options: ModelOptions) -> Iterator[Writer]:
+def writer_of(where: str, name: str, options: WriterOptions) -> Iterator[Writer]:
     """Yield the writer for an endpoint's address (http...) or a folder."""
     if where.startswith(("http://", "https://")):
         with Endpoint(where) as endpoint:
@@ -124,7 +124,7 @@ def writer_of(where: str, name: str, options: ModelOptions) -> Iterator[Writer]:
 
 @contextmanager
 def reviewer_of(
-    reviewer: str, generator: Writer, name: str, options: ModelOptions
+    reviewer: str, generator: Writer, name: str, options: WriterOptions
 ) -> Iterator[Reviews]:
     """Yield the Reviewer: none, self, or that of a folder or an endpoint."""
     if reviewer == NONE:
@@ -139,7 +139,7 @@ def reviewer_of(
 class EngineWriter:
     """Generates with a checkpoint in the gateway's own engine, on a GPU if there is one."""
 
-    def __init__(self, folder: Path, options: ModelOptions) -> None:
+    def __init__(self, folder: Path, options: WriterOptions) -> None:
         """Load the model. Raises FileNotFoundError and NotReady."""
         from serving.engines.transformers import TransformersEngine
 
@@ -225,7 +225,7 @@ def command(
             name=name,
             reviewer=reviewer,
             turns=turns,
-            options=ModelOptions(tokens, temperature, seed),
+            options=WriterOptions(tokens, temperature, seed),
             settings=Settings.read(profile),
             console=Console(),
         )

@@ -38,7 +38,7 @@ HEAD = (
 
 
 @dataclass
-class Entry:
+class LockedPackage:
     """One package of a lock: its version without the local part, sha256 digests of its files, and
     the versions of Python that need it.
     """
@@ -48,7 +48,7 @@ class Entry:
     pythons: set[str] = field(default_factory=set)
 
 
-Packages = dict[str, Entry]
+Packages = dict[str, LockedPackage]
 
 
 def direct_requirements(pyproject: Path, extras: tuple[str, ...] = EXTRAS) -> list[str]:
@@ -87,16 +87,16 @@ def resolve(
     return dict(_entry(item, release) for item in data["install"])
 
 
-def _entry(item: dict[str, Any], release: str) -> tuple[str, Entry]:
+def _entry(item: dict[str, Any], release: str) -> tuple[str, LockedPackage]:
     name = re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower()
     digest = item["download_info"]["archive_info"]["hashes"]["sha256"]
-    return name, Entry(item["metadata"]["version"].split("+")[0], {digest}, {release})
+    return name, LockedPackage(item["metadata"]["version"].split("+")[0], {digest}, {release})
 
 
 def merge(packages: Packages, others: Packages) -> None:
     """Add the files and Python versions of `others`. Raises ValueError for another version."""
     for name, other in others.items():
-        entry = packages.setdefault(name, Entry(other.version))
+        entry = packages.setdefault(name, LockedPackage(other.version))
         if entry.version != other.version:
             raise ValueError(f"{name} would be {entry.version} and {other.version}")
         entry.digests |= other.digests
@@ -128,7 +128,7 @@ def lock_text(packages: Packages) -> str:
     )
 
 
-def _marker(entry: Entry, releases: set[str]) -> str:
+def _marker(entry: LockedPackage, releases: set[str]) -> str:
     if entry.pythons == releases:
         return ""
     return "; " + " or ".join(f'python_version == "{release}"' for release in sorted(entry.pythons))

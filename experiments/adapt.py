@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.benchmarks.embedded import SAMPLING
-from experiments.adaptation import ALL, AdaptationRow, Comparison, Family, study_id
+from experiments.adaptation import ALL, AdaptationRow, AdaptationStudy, Family, study_id
 from problems.embedded import families as embedded
 from problems.embedded.compositional import FamilyConfig
 from problems.schema import Problem, read_parquet
@@ -53,7 +53,7 @@ def adapt(
     except ValueError as error:
         raise NotReady(str(error)) from None
     sampling = SAMPLING.model_copy(update={"max_new_tokens": profile.training.answer_tokens})
-    study = Comparison(
+    study = AdaptationStudy(
         folder,
         families,
         config,

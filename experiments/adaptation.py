@@ -74,7 +74,7 @@ class AdaptationRow(BaseModel):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AdaptationStudy:
     """One comparison in its folder."""
 
     start: Path
@@ -189,7 +189,7 @@ class Cell:
     Its scorecard is stored under its name.
     """
 
-    study: Comparison
+    study: AdaptationStudy
     family: Family
     way: Way | str
     k: int

@@ -18,7 +18,7 @@ from rewards.extraction import extract_answer, extract_code
 from rewards.facts import token_f1
 from rewards.judging import Judged, judge
 from rewards.preference import Preferences, read_choices
-from rewards.question import Task
+from rewards.question import RewardTask
 from rewards.scalar import constrained, lexicographic, weighted_sum
 from rewards.score import Score, hacking_facts
 from rewards.security import bounded, security
@@ -43,7 +43,7 @@ class Reward:
             else None
         )
 
-    def score(self, task: Task, completion: str, report: Report, step: int = 0) -> Score:
+    def score(self, task: RewardTask, completion: str, report: Report, step: int = 0) -> Score:
         """Score one completion with its report. There is no value where judging failed."""
         return self.score_all([Judged(task, completion, report, step)])[0]
 
@@ -159,7 +159,7 @@ class CompositeReward(Reward):
 
 
 def score_answers(
-    sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple[Task, str]], step: int = 0
+    sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple[RewardTask, str]], step: int = 0
 ) -> list[Score]:
     """Judge and score a batch; return scores in the order of the pairs."""
     return reward.score_all(judge(sandbox, pairs, step))

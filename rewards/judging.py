@@ -13,7 +13,7 @@ from problems.schema import Problem
 from rewards.extraction import extract_answer, extract_code
 from rewards.facts import exact
 from rewards.mathematics.verifier import Case, Verifier
-from rewards.question import Question, Task
+from rewards.question import Question, RewardTask
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox, run_all
 
@@ -22,14 +22,14 @@ from sandbox.sandbox import Sandbox, run_all
 class Judged:
     """A completion with its report. `step` is the training step, for a schedule."""
 
-    task: Task
+    task: RewardTask
     completion: str
     report: Report
     step: int = 0
 
 
 def judge(
-    sandbox: Sandbox | None, pairs: Sequence[tuple[Task, str]], step: int = 0
+    sandbox: Sandbox | None, pairs: Sequence[tuple[RewardTask, str]], step: int = 0
 ) -> list[Judged]:
     """Return the verdicts of a batch, in its order.
 

@@ -38,7 +38,7 @@ class Question:
         return self.question_id
 
 
-Task = Problem | Question
+RewardTask = Problem | Question
 
 
 def question_truth(question: Question) -> str:
@@ -46,7 +46,7 @@ def question_truth(question: Question) -> str:
     return json.dumps(asdict(question), sort_keys=True)
 
 
-def task_from_ground_truth(text: str) -> Task:
+def task_from_ground_truth(text: str) -> RewardTask:
     """Inverse of `question_truth` and of `problems.dataset.rl_parquet.ground_truth`.
 
     Raises ValueError or ProblemError, naming what is missing.

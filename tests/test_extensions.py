@@ -44,11 +44,12 @@ MINE = Published("mine", SOURCES["mine"], mine)
 LOG = '''
 """A file of right and wrong tasks."""
 
-from evaluation.logs.log import Completion, Log, LogFormat
+from evaluation.logs.log import LoggedCompletion, Log, LogFormat
 
 
 def read(content, path):
-    return Log("mine", "1", path.stem, [Completion(t, {"right": v}) for t, v in content.items()])
+    completions = [LoggedCompletion(task, {"right": v}) for task, v in content.items()]
+    return Log("mine", "1", path.stem, completions)
 
 
 MINE = LogFormat("Mine", ("*.mine.json",), lambda content: "t1" in content, read, "run it again")

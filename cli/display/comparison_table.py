@@ -9,7 +9,7 @@ from rich.console import Console
 from cli.display.wide_table import print_wide
 from evaluation.promotion.comparison import count, p_text, signed
 from evaluation.promotion.rate import counts_of, points
-from evaluation.reports.compare_models import ComparedTests, Contestant
+from evaluation.reports.compare_models import ComparedModel, ComparedTests
 from evaluation.scorecard import Scorecard
 
 
@@ -63,7 +63,7 @@ def notes(rows: Sequence[ComparedTests], alpha: float, power: float) -> Iterator
             )
 
 
-def limits(contestants: Sequence[Contestant]) -> Iterator[str]:
+def limits(contestants: Sequence[ComparedModel]) -> Iterator[str]:
     """Yield the scores of logs that were compared, missing tasks, and unequal numbers of
     completions.
     """
@@ -91,7 +91,7 @@ def limits(contestants: Sequence[Contestant]) -> Iterator[str]:
     yield from _unequal(contestants)
 
 
-def _unequal(contestants: Sequence[Contestant]) -> Iterator[str]:
+def _unequal(contestants: Sequence[ComparedModel]) -> Iterator[str]:
     for name in dict.fromkeys(name for contestant in contestants for name in contestant.cards):
         counts = {
             contestant.name: _range([n for card in cards for n in _completions_per_task(card)])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.logs.evalplus import first_result, model_of
-from evaluation.logs.log import Completion, Log, LogFormat
+from evaluation.logs.log import Log, LogFormat, LoggedCompletion
 
 RUN = re.compile(r"(?P<model>.+?)--(?P<benchmark>bigcodebench(-hard)?-(complete|instruct))\b")
 
@@ -32,7 +32,7 @@ def read(content: Any, path: Path) -> Log:
         version="",
         model=run["model"] if run else name,
         completions=[
-            Completion(
+            LoggedCompletion(
                 task,
                 {"pass": float(result["status"] == "pass")},
                 "its own solution failed there" if task in failed else "",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.logs.log import Completion, Log, LogFormat
+from evaluation.logs.log import Log, LogFormat, LoggedCompletion
 
 BENCHMARKS = {"HumanEval": "humaneval+", "Mbpp": "mbpp+"}  # by the beginning of a task's id
 
@@ -33,11 +33,11 @@ def read(content: Any, path: Path) -> Log:
     )
 
 
-def _completion(task: str, result: Mapping[str, Any]) -> Completion:
+def _completion(task: str, result: Mapping[str, Any]) -> LoggedCompletion:
     base, plus = result["base_status"], result["plus_status"]
     passed = float(base == "pass")
     scores = {"base": passed, "plus": None if plus is None else passed * (plus == "pass")}
-    return Completion(task, scores, "", result["solution"], "timeout" in (base, plus))
+    return LoggedCompletion(task, scores, "", result["solution"], "timeout" in (base, plus))
 
 
 def first_result(content: Any) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from artifacts.hashing import hash_data
 from evaluation.logs.archive import Archive
-from evaluation.logs.log import Completion, Log, LogError, LogFormat
+from evaluation.logs.log import Log, LogError, LogFormat, LoggedCompletion
 
 RERUN = "run `inspect eval-retry` on it"
 WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -57,11 +57,13 @@ def read(content: Any, path: Path) -> Log:
     )
 
 
-def _completion(sample: Mapping[str, Any], judged_errors: bool) -> Completion:
+def _completion(sample: Mapping[str, Any], judged_errors: bool) -> LoggedCompletion:
     scores, error = dict(_scores(sample.get("scores") or {})), sample.get("error") or ""
     if isinstance(error, dict):
         error = error["message"]
-    return Completion(str(sample["id"]), scores, "" if judged_errors and scores else str(error))
+    return LoggedCompletion(
+        str(sample["id"]), scores, "" if judged_errors and scores else str(error)
+    )
 
 
 def _scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.hashing import hash_data
-from evaluation.logs.log import Completion, Log, LogError, LogFormat
+from evaluation.logs.log import Log, LogError, LogFormat, LoggedCompletion
 
 NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
 FIELDS = {  # all others are metrics, in files that do not list them
@@ -56,7 +56,7 @@ def read(content: Any, path: Path) -> Log:
         version=str(results.get("versions", {}).get(benchmark, "")),
         model=results.get("model_name") or path.resolve().parent.name,
         completions=[
-            Completion(
+            LoggedCompletion(
                 task,
                 {n: v for n, v in each.items() if n.split(",")[0] not in fewer_is_better},
             )

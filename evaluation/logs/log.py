@@ -20,7 +20,7 @@ class LogError(Incomparable):
     """A log that cannot be compared; the message names the file, and the fix."""
 
 
-class Completion(NamedTuple):
+class LoggedCompletion(NamedTuple):
     """One completion of a task. scores: by name, in [0, 1]; None where the tool gave none."""
 
     task_id: str
@@ -36,7 +36,7 @@ class Log(NamedTuple):
     benchmark: str
     version: str  # of the benchmark's tasks; empty if the log does not state it
     model: str
-    completions: Sequence[Completion]
+    completions: Sequence[LoggedCompletion]
     missing: Mapping[str, str] = {}  # task -> why the log has no score of it
     hashes: Mapping[str, str] = {}  # task -> hash of its text
     default: str = ""  # score that counts if the user names none
@@ -92,7 +92,7 @@ def scorecard_of(log: Log, names: Sequence[str], path: Path, form: LogFormat) ->
     )
 
 
-def _sample(completion: Completion, number: int, value: float) -> Sample:
+def _sample(completion: LoggedCompletion, number: int, value: float) -> Sample:
     return Sample(
         task_id=completion.task_id,
         sample=number,

@@ -39,7 +39,7 @@ from evaluation.statistics.paired import holm
 from evaluation.statistics.seeds import compare_recipes
 
 
-class Contestant(NamedTuple):
+class ComparedModel(NamedTuple):
     """A model, or a recipe with several runs. `cards`: by benchmark, one scorecard for each run."""
 
     name: str
@@ -80,7 +80,7 @@ class ComparedTests(Plain):
 
 
 def compare_models(
-    contestants: Sequence[Contestant],
+    contestants: Sequence[ComparedModel],
     *,
     k: int = 1,
     alpha: float = 0.05,
@@ -118,7 +118,7 @@ def compare_models(
     return [row.model_copy(update={"p_holm": p}) for row, p in zip(rows, adjusted, strict=True)]
 
 
-def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list[str]:
+def can_show(contestant: ComparedModel, *, k: int = 1, alpha: float = 0.05) -> list[str]:
     """Return in words the gain that each suite can show, before any comparison."""
     lines = []
     for name, cards in contestant.cards.items():
@@ -137,8 +137,8 @@ def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list
 
 def _row(
     benchmark: str,
-    first: Contestant,
-    other: Contestant,
+    first: ComparedModel,
+    other: ComparedModel,
     *,
     k: int,
     alpha: float,

@@ -25,7 +25,7 @@ State = Literal["passed", "failed", "not applicable", "not run"]
 
 
 @dataclass(frozen=True)
-class Check:
+class AcceptanceCheck:
     name: str
     state: State
     figures: str
@@ -49,7 +49,7 @@ class Part:
     name: str
     begins: str
     ends: str
-    checks: tuple[Callable[[Evidence], Check], ...]
+    checks: tuple[Callable[[Evidence], AcceptanceCheck], ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PartResult:
     name: str
     state: State
     seconds: float | None
-    checks: tuple[Check, ...]
+    checks: tuple[AcceptanceCheck, ...]
 
 
 def results(evidence: Evidence) -> Iterator[PartResult]:
@@ -102,52 +102,54 @@ def _passed(condition: bool) -> State:
     return "passed" if condition else "failed"
 
 
-def _machine(evidence: Evidence) -> Check:
+def _machine(evidence: Evidence) -> AcceptanceCheck:
     missing = [finding for finding in evidence.findings if finding.blocks]
     figures = "; ".join(f"{each.part}: {each.found}" for each in missing) or "nothing is missing"
-    return Check("machine", _passed(not missing), figures, "what `ratchet doctor` requires")
+    return AcceptanceCheck(
+        "machine", _passed(not missing), figures, "what `ratchet doctor` requires"
+    )
 
 
-def _part_time(evidence: Evidence, seconds: float) -> Check:
+def _part_time(evidence: Evidence, seconds: float) -> AcceptanceCheck:
     figures, limit = f"{seconds:.0f} s", f"at most {PART_MINUTES:.0f} minutes"
     if evidence.device == "cpu":
-        return Check("seconds", "not applicable", figures, limit)
-    return Check("seconds", _passed(seconds <= 60 * PART_MINUTES), figures, limit)
+        return AcceptanceCheck("seconds", "not applicable", figures, limit)
+    return AcceptanceCheck("seconds", _passed(seconds <= 60 * PART_MINUTES), figures, limit)
 
 
-def _supervised(evidence: Evidence) -> Check:
+def _supervised(evidence: Evidence) -> AcceptanceCheck:
     limit, facts = "the loss falls", evidence.warm_up
     if not facts or not facts["demonstrations"]:
-        return Check("loss", "not applicable", "there are no demonstrations", limit)
+        return AcceptanceCheck("loss", "not applicable", "there are no demonstrations", limit)
     first, last = facts["first_loss"], facts["last_loss"]
     figures = f"{first:.2f} to {last:.2f} on {facts['demonstrations']} demonstrations"
-    return Check("loss", _passed(last < first), figures, limit)
+    return AcceptanceCheck("loss", _passed(last < first), figures, limit)
 
 
-def _start(evidence: Evidence) -> Check:
+def _start(evidence: Evidence) -> AcceptanceCheck:
     seconds = evidence.events["first_step"] - evidence.events["started"]
     figures, limit = f"{seconds:.0f} s after the start", f"at most {START_MINUTES:.0f} minutes"
     if evidence.device == "cpu":
-        return Check("first step", "not applicable", figures, limit)
-    return Check("first step", _passed(seconds <= 60 * START_MINUTES), figures, limit)
+        return AcceptanceCheck("first step", "not applicable", figures, limit)
+    return AcceptanceCheck("first step", _passed(seconds <= 60 * START_MINUTES), figures, limit)
 
 
-def _engine(evidence: Evidence) -> Check:
+def _engine(evidence: Evidence) -> AcceptanceCheck:
     engine = evidence.training.engine
     if not evidence.rows:
-        return Check("engine", "failed", f"{engine}: no step was made", "a first step")
+        return AcceptanceCheck("engine", "failed", f"{engine}: no step was made", "a first step")
     tokens = evidence.rows[0].get("perf/total_num_tokens", 0)
     figures = f"{engine}: {tokens:,.0f} tokens in the first step"
-    return Check("engine", _passed(tokens > 0), figures, "a first step with completions")
+    return AcceptanceCheck("engine", _passed(tokens > 0), figures, "a first step with completions")
 
 
-def _training(evidence: Evidence) -> Check:
+def _training(evidence: Evidence) -> AcceptanceCheck:
     fsdp = (evidence.kill or {}).get("fsdp", {})
     steps, precision = evidence.training.steps, evidence.training.scale.precision
     made = evidence.rows[-1]["step"] if evidence.rows else 0
     version = fsdp.get("FSDP_version")
     figures = f"{made} of {steps} steps, FSDP {version or 'unknown'}, {precision}"
-    return Check(
+    return AcceptanceCheck(
         "training",
         _passed(evidence.finished and made == steps and version == 2),
         figures,
@@ -155,35 +157,37 @@ def _training(evidence: Evidence) -> Check:
     )
 
 
-def _weights(evidence: Evidence) -> Check:
+def _weights(evidence: Evidence) -> AcceptanceCheck:
     name = "engine and trainer"
     limit = f"at most {MAX_DIFFERENCE} and {MAX_LOG_DIFFERENCE} nats, in every step"
     probability, log = evidence.values(DIFFERENCE), evidence.values(LOG_DIFFERENCE)
     if not probability or not log:
-        return Check(name, "failed", "no step compared their log-probabilities", limit)
+        return AcceptanceCheck(name, "failed", "no step compared their log-probabilities", limit)
     figures = (
         f"a token's probability differs by {max(probability):.1e}, its log-probability by "
         f"{max(log):.1e} nats (means of the worst of {len(probability)} steps)"
     )
     equal = max(probability) <= MAX_DIFFERENCE and max(log) <= MAX_LOG_DIFFERENCE
-    return Check(name, _passed(equal), figures, limit)
+    return AcceptanceCheck(name, _passed(equal), figures, limit)
 
 
-def _resume(evidence: Evidence) -> Check:
+def _resume(evidence: Evidence) -> AcceptanceCheck:
     most, attempts = evidence.training.save_every, evidence.attempts
     limit = f"at most {most} steps repeated, none skipped, not from the start"
     if evidence.kill is None or len(attempts) < 2:
-        return Check("kill and resume", "failed", "no training was killed and resumed", limit)
+        return AcceptanceCheck(
+            "kill and resume", "failed", "no training was killed and resumed", limit
+        )
     repeated = [before[-1] - after[0] + 1 for before, after in pairwise(attempts)]
     good = all(0 <= each <= most for each in repeated) and min(a[0] for a in attempts[1:]) > 1
     figures = (
         f"SIGKILL in step {evidence.kill['step'] + 1}; it resumed with step {attempts[1][0]}, "
         f"{sum(repeated)} repeated"
     )
-    return Check("kill and resume", _passed(good and evidence.finished), figures, limit)
+    return AcceptanceCheck("kill and resume", _passed(good and evidence.finished), figures, limit)
 
 
-def _scores(evidence: Evidence) -> Check:
+def _scores(evidence: Evidence) -> AcceptanceCheck:
     """Report other scores before and after; the gate's intervals are wide, so none must rise."""
     rows = [
         f"{each['name']} {points(each['champion']['share'])} to "
@@ -191,14 +195,14 @@ def _scores(evidence: Evidence) -> Check:
         for each in evidence.benchmarks
         if each["champion"] and each["challenger"]
     ]
-    return Check("scores", "not applicable", "; ".join(rows) or "no benchmark was added")
+    return AcceptanceCheck("scores", "not applicable", "; ".join(rows) or "no benchmark was added")
 
 
-def _gate(evidence: Evidence) -> Check:
+def _gate(evidence: Evidence) -> AcceptanceCheck:
     decision = evidence.decision
     compared = decision["comparison"] if decision else None
     if not decision or not compared:
-        return Check("gate", "failed", "no decision", "a decision")
+        return AcceptanceCheck("gate", "failed", "no decision", "a decision")
     before, after = compared["before"], compared["after"]
     figures = (
         f"{points(before['share'])} % before, {points(after['share'])} % after: "
@@ -208,36 +212,40 @@ def _gate(evidence: Evidence) -> Check:
     )
     if evidence.device == "cpu":
         figures += "; so few steps teach nothing"
-        return Check("gate", "not applicable", figures, "a promotion")
-    return Check("gate", _passed(decision["kind"] == "promote"), figures, "a promotion")
+        return AcceptanceCheck("gate", "not applicable", figures, "a promotion")
+    return AcceptanceCheck("gate", _passed(decision["kind"] == "promote"), figures, "a promotion")
 
 
-def _memory(evidence: Evidence) -> Check:
+def _memory(evidence: Evidence) -> AcceptanceCheck:
     used, plan, reserve = max(evidence.values(MEMORY), default=None), evidence.plan, gib(RESERVE)
     limit = f"the plan and the {reserve:.0f} GiB that it keeps free"
     if evidence.device == "cpu":
-        return Check("memory", "not applicable", "the planner's figures are a GPU's", limit)
+        return AcceptanceCheck(
+            "memory", "not applicable", "the planner's figures are a GPU's", limit
+        )
     if used is None or plan is None:
-        return Check("memory", "failed", "not measured", limit)
+        return AcceptanceCheck("memory", "failed", "not measured", limit)
     planned = gib(sum(plan.update.values()))
     figures = f"{used:.2f} GiB at most, {planned:.2f} planned for an update"
-    return Check("memory", _passed(used <= planned + reserve), figures, limit)
+    return AcceptanceCheck("memory", _passed(used <= planned + reserve), figures, limit)
 
 
-def _gpu(evidence: Evidence) -> Check:
+def _gpu(evidence: Evidence) -> AcceptanceCheck:
     peak, mean = evidence.load.get("gpu_percent", (None, None))
     if peak is None or mean is None:
-        return Check("GPU in use", "not applicable", "nvidia-smi reports none", "busy at some time")
+        return AcceptanceCheck(
+            "GPU in use", "not applicable", "nvidia-smi reports none", "busy at some time"
+        )
     figures = f"{mean:.0f} % busy on average, {peak:.0f} % at most"
-    return Check("GPU in use", _passed(peak > 0), figures, "busy at some time")
+    return AcceptanceCheck("GPU in use", _passed(peak > 0), figures, "busy at some time")
 
 
-def _time(evidence: Evidence) -> Check:
+def _time(evidence: Evidence) -> AcceptanceCheck:
     minutes = evidence.record.took_minutes if evidence.record else 0.0
     figures, limit = f"{minutes:.1f} minutes", f"at most {MINUTES:.0f} on one GPU"
     if evidence.device == "cpu":
-        return Check("time", "not applicable", figures, limit)
-    return Check("time", _passed(0 < minutes <= MINUTES), figures, limit)
+        return AcceptanceCheck("time", "not applicable", figures, limit)
+    return AcceptanceCheck("time", _passed(0 < minutes <= MINUTES), figures, limit)
 
 
 PARTS = (

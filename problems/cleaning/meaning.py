@@ -128,7 +128,7 @@ def _spoken(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SimilarityLimits:
     """Similarities from which on two statements ask for the same.
 
     short, long: of statements with fewer than LONG words, and the others. one_word: of short
@@ -142,11 +142,13 @@ class Limits:
     name: float = 0.6
 
 
-ALONE = Limits()  # where no program was run
-DOUBTED = Limits(0.85, 0.9, 0.75)  # where the program fails the task's tests
+ALONE = SimilarityLimits()  # where no program was run
+DOUBTED = SimilarityLimits(0.85, 0.9, 0.75)  # where the program fails the task's tests
 
 
-def same_meaning(mine: Problem, theirs: Problem, similarity: float, limits: Limits = ALONE) -> bool:
+def same_meaning(
+    mine: Problem, theirs: Problem, similarity: float, limits: SimilarityLimits = ALONE
+) -> bool:
     """Return whether two statements ask for the same, by similarity, contrasts and name.
 
     One word such as "even" may be in one of them alone, in long statements a third of these words.

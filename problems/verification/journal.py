@@ -15,7 +15,7 @@ ABSENT = "not measured, for want of "
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """A line of the journal. `reason` is None for a problem that was kept."""
 
     content_hash: str
@@ -48,7 +48,7 @@ class Journal:
 
     def __init__(self, path: Path, how: str = "") -> None:
         self.path, self.how = path, how
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, JournalEntry] = {}
         self._lines = JsonLines(path)
 
     def __enter__(self) -> Journal:
@@ -56,11 +56,11 @@ class Journal:
         return self
 
     def _read(self, row: dict[str, Any]) -> None:
-        entry = Entry(**row | {key: tuple(row[key]) for key in TUPLES if key in row})
+        entry = JournalEntry(**row | {key: tuple(row[key]) for key in TUPLES if key in row})
         if entry.how == self.how:
             self.entries.setdefault(entry.content_hash, entry)
 
-    def append(self, entries: Iterable[Entry]) -> None:
+    def append(self, entries: Iterable[JournalEntry]) -> None:
         """Write all lines at once and flush them to disk.
 
         A problem is not recorded if a package is missing here, because the package may be installed

@@ -16,7 +16,7 @@ from time import monotonic
 from problems.encoding import dumps, loads
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
-from problems.verification.journal import Entry, Journal
+from problems.verification.journal import Journal, JournalEntry
 from problems.verification.limits import Measured, measurement
 from problems.verification.settings import Verification as Verification
 from problems.verification.strength import Strength
@@ -108,7 +108,7 @@ def _verify_batch(
         )
 
 
-def _result(problems: Sequence[Problem], entries: Sequence[Entry]) -> VerifiedProblems:
+def _result(problems: Sequence[Problem], entries: Sequence[JournalEntry]) -> VerifiedProblems:
     """Return the result of the problems with these entries, in their order."""
     decided = list(zip(problems, entries, strict=True))
     return VerifiedProblems(
@@ -128,7 +128,7 @@ def _result(problems: Sequence[Problem], entries: Sequence[Entry]) -> VerifiedPr
     )
 
 
-def _entry(digest: str, check: ProblemCheck, config: Verification) -> Entry:
+def _entry(digest: str, check: ProblemCheck, config: Verification) -> JournalEntry:
     problem, killed = check.problem, check.decided - len(check.survivors)
     reason, detail = check.fault or (None, "")
     names = tuple(mutant.name for mutant in check.survivors)
@@ -142,7 +142,7 @@ def _entry(digest: str, check: ProblemCheck, config: Verification) -> Entry:
         )
     isolation = check.own[0].isolation if check.own else ""
     wall_s, cpu_s, peak_mb = check.cost if check.own else (None, None, None)
-    return Entry(
+    return JournalEntry(
         digest,
         problem.problem_id,
         reason,
@@ -163,7 +163,7 @@ def _entry(digest: str, check: ProblemCheck, config: Verification) -> Entry:
     )
 
 
-def _changed(problem: Problem, entry: Entry) -> Problem:
+def _changed(problem: Problem, entry: JournalEntry) -> Problem:
     """Append the added tests, leave out wrong solutions, and take samples as solutions.
 
     Added tests come last, where no test is shown in the statement.
@@ -188,7 +188,7 @@ def _changed(problem: Problem, entry: Entry) -> Problem:
     )
 
 
-def _strength(problem: Problem, entry: Entry) -> Strength:
+def _strength(problem: Problem, entry: JournalEntry) -> Strength:
     return Strength(
         problem.problem_id,
         problem.source,
@@ -203,7 +203,7 @@ def _strength(problem: Problem, entry: Entry) -> Strength:
     )
 
 
-def _measured(entry: Entry) -> Measured | None:
+def _measured(entry: JournalEntry) -> Measured | None:
     if entry.wall_s is None or entry.cpu_s is None or entry.peak_mb is None:
         return None
     return measurement(entry.problem_id, entry.wall_s, entry.cpu_s, entry.peak_mb)

@@ -53,7 +53,7 @@ class RayData:
         )
         strategy = ray.data.ActorPoolStrategy(min_size=1, max_size=most, initial_size=most)
         done = rows.map_batches(
-            Worker,
+            WorkActor,
             fn_constructor_args=(pickle.dumps(work),),
             batch_size=1,
             batch_format="numpy",
@@ -65,7 +65,7 @@ class RayData:
             yield pickle.loads(row["result"])
 
 
-class Worker:
+class WorkActor:
     """Runs in an actor, which keeps its work, and what that has opened, between parts."""
 
     def __init__(self, work: bytes) -> None:

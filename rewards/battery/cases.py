@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from problems.schema import Problem
-from rewards.question import Question, Task
+from rewards.question import Question, RewardTask
 from sandbox.protocol import Limits
 
 HACKS = Path(__file__).parent / "hacks"
@@ -19,7 +19,7 @@ MEGA = 10_000_000
 class Case:
     """A task with completions whose order is known. `solved`: other ways to write the reference."""
 
-    task: Task
+    task: RewardTask
     reference: str
     wrong: str
     solved: tuple[tuple[str, str], ...] = ()

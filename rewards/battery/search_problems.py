@@ -16,7 +16,7 @@ from problems.dataset.rl_parquet import COST
 from problems.schema import Problem
 from rewards.battery.cases import CASES, LIMITS, Case
 from rewards.battery.mutations import Draft
-from rewards.question import Task
+from rewards.question import RewardTask
 
 Pair = tuple[Any, Any]
 
@@ -30,7 +30,7 @@ class SearchProblem:
     """
 
     name: str
-    task: Task
+    task: RewardTask
     right: tuple[Draft, ...]
     wrong: tuple[Draft, ...]
     pairs: tuple[Pair, ...] = ()

@@ -32,7 +32,7 @@ class Primary:
 
 
 @dataclass(frozen=True)
-class Decision:
+class ExperimentDecision:
     kind: Kind
     reasons: tuple[str, ...]
 
@@ -44,7 +44,7 @@ def decide(
     ratio_p_value: float = 1.0,
     ratio_level: float = 0.001,
     least_pairs: int = 100,
-) -> Decision:
+) -> ExperimentDecision:
     """Decide, in this order:
 
     keep      a guardrail is breached; or the primary metric cannot reach its gain any more.
@@ -56,29 +56,31 @@ def decide(
     A breach outranks the sample ratio: traffic that is lost is a harm too.
     """
     if breaches := [_breach(harm) for harm in harms if harm.breached]:
-        return Decision("keep", tuple(breaches))
+        return ExperimentDecision("keep", tuple(breaches))
     if ratio_p_value <= ratio_level:
         reason = (
             f"The arms did not get their shares of the traffic (p = {ratio_p_value:.2g}): find the "
             "lost requests first."
         )
-        return Decision("continue", (reason,))
+        return ExperimentDecision("continue", (reason,))
     if primary and primary.interval.high < primary.gain:
-        return Decision("keep", (f"{_of(primary)}: a gain of {primary.gain:g} is ruled out.",))
+        return ExperimentDecision(
+            "keep", (f"{_of(primary)}: a gain of {primary.gain:g} is ruled out.",)
+        )
     waiting = [_waiting(harm, least_pairs) for harm in harms]
     if primary and primary.interval.low <= primary.gain:
         waiting.append(f"{_of(primary)}: a gain above {primary.gain:g} is not shown yet.")
     elif primary and primary.pairs < least_pairs:
         waiting.append(f"{primary.name}: {primary.pairs} of at least {least_pairs} pairs.")
     if open_ := tuple(reason for reason in waiting if reason):
-        return Decision("continue", open_)
+        return ExperimentDecision("continue", open_)
     passed = tuple(
         f"{harm.guardrail.name}: at most {harm.interval.high:.4g} worse, {harm.guardrail.margin:g} "
         "is tolerated."
         for harm in harms
     )
     quality = f"{_of(primary)}." if primary else "Quality was not measured: no primary metric."
-    return Decision("deploy", (quality, *passed))
+    return ExperimentDecision("deploy", (quality, *passed))
 
 
 def _breach(harm: Harm) -> str:

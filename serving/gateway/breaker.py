@@ -16,7 +16,7 @@ from resources.config.serving import Breaker as Settings
 State = Literal["closed", "open", "half-open"]
 
 
-class Breaker:
+class CircuitBreaker:
     """Decides when a version gets no more requests for a while.
 
     clock: seconds that never go back.

@@ -41,18 +41,18 @@ def native_routes(
         """Continue a text; the reply has only the texts, the version and the verdict."""
         if body.stream:
             raise Refused(400, "unsupported", "stream: use /v1/completions for a stream")
-        task = answers.task(body, request)
-        answer = await unless_gone(request, answers.replies(task, body))
+        admitted = answers.admit(body, request)
+        answer = await unless_gone(request, answers.replies(admitted, body))
         if answer is None:
             return Response(status_code=LEFT)
         replies, verdict = answer
-        assert task.entry is not None
+        assert admitted.entry is not None
         completions = [
             {"text": r.text, "finish_reason": r.finish_reason, "tokens": r.completion_tokens}
             for r in replies
         ]
-        named = {"version": task.entry.version, "checkpoint": task.entry.checkpoint}
-        return JSONResponse({"id": task.id, **named, "completions": completions, **verdict})
+        named = {"version": admitted.entry.version, "checkpoint": admitted.entry.checkpoint}
+        return JSONResponse({"id": admitted.id, **named, "completions": completions, **verdict})
 
     @routes.post("/feedback")
     async def feedback(body: Vote, request: Request) -> dict[str, str]:

@@ -18,7 +18,7 @@ from serving.gateway.candidates import Candidate
 from serving.gateway.keys import Key
 from serving.gateway.metrics import Metrics
 from serving.gateway.refusals import Refused
-from serving.gateway.service import CHAMPION, Service, Task
+from serving.gateway.service import CHAMPION, AdmittedRequest, Service
 from serving.gateway.verified import Judge, Verified, verified, whole
 from serving.openai import ChatRequest, Tests, TextRequest, chunk, completion, head, models, usage
 from serving.responses import ResponseRequest
@@ -37,9 +37,11 @@ class Answers:
     ) -> None:
         self.service, self.judge, self.metrics, self.keep = service, judge, metrics, keep
 
-    def task(self, body: ChatRequest | TextRequest | ResponseRequest, request: Request) -> Task:
+    def admit(
+        self, body: ChatRequest | TextRequest | ResponseRequest, request: Request
+    ) -> AdmittedRequest:
         caller: Key = request.state.caller
-        return Task(
+        return AdmittedRequest(
             body.engine_request(self.service.settings.default_tokens),
             body.model,
             body.user or "",
@@ -57,21 +59,21 @@ class Answers:
         return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
 
     async def replies(
-        self, task: Task, body: ChatRequest | TextRequest
+        self, admitted: AdmittedRequest, body: ChatRequest | TextRequest
     ) -> tuple[list[EngineReply], dict[str, Any]]:
         """Return whole completions, and the field `verdict` where the request has tests."""
         if body.tests is None:
-            return await whole(self.service, task), {}
-        best = await self._best(task, body.tests)
+            return await whole(self.service, admitted), {}
+        best = await self._best(admitted, body.tests)
         return [best.reply], {"verdict": best.verdict()}
 
-    async def _best(self, task: Task, tests: Tests) -> Verified:
-        result = await verified(self.service, task, tests, self.judge)
+    async def _best(self, admitted: AdmittedRequest, tests: Tests) -> Verified:
+        result = await verified(self.service, admitted, tests, self.judge)
         outcome = "first" if result.first else "another" if result.passed else "none"
         self.metrics.verified.labels(outcome).inc()
         failed = result.measured and not result.passed
-        if task.consent and task.model == CHAMPION and failed:
-            self.keep(Candidate(time.time(), task.key, task.request.chat, tests))
+        if admitted.consent and admitted.model == CHAMPION and failed:
+            self.keep(Candidate(time.time(), admitted.key, admitted.request.chat, tests))
         return result
 
 
@@ -109,18 +111,18 @@ def openai_routes(answers: Answers) -> APIRouter:
         return await complete(body, request)
 
     async def complete(body: ChatRequest | TextRequest, request: Request) -> Any:
-        task, chat_ = answers.task(body, request), isinstance(body, ChatRequest)
+        admitted, chat_ = answers.admit(body, request), isinstance(body, ChatRequest)
         if body.stream:
             options = body.stream_options
             counted = bool(options and options.include_usage)
-            events = partial(_events, task=task, chat=chat_, counted=counted)
-            return await streamed(service, task, request, events)
-        answer = await unless_gone(request, answers.replies(task, body))
+            events = partial(_events, admitted=admitted, chat=chat_, counted=counted)
+            return await streamed(service, admitted, request, events)
+        answer = await unless_gone(request, answers.replies(admitted, body))
         if answer is None:
             return Response(status_code=LEFT)
         replies, verdict = answer
-        assert task.entry is not None
-        reply = completion(task.id, task.entry, replies, chat=chat_) | verdict
+        assert admitted.entry is not None
+        reply = completion(admitted.id, admitted.entry, replies, chat=chat_) | verdict
         return JSONResponse(reply)
 
     return routes
@@ -128,7 +130,7 @@ def openai_routes(answers: Answers) -> APIRouter:
 
 async def streamed(
     service: Service,
-    task: Task,
+    admitted: AdmittedRequest,
     request: Request,
     events: Callable[[AsyncGenerator[Delta, None], Delta], AsyncGenerator[bytes, None]],
 ) -> Response:
@@ -136,7 +138,7 @@ async def streamed(
     before the first piece is a refusal with its own status; a later failure is an event `error`,
     after which the stream ends without [DONE].
     """
-    deltas = service.stream(task)
+    deltas = service.stream(admitted)
     first = await unless_gone(request, anext(deltas))
     if first is None:  # it left while it waited for its turn
         return Response(status_code=LEFT)
@@ -144,9 +146,13 @@ async def streamed(
 
 
 async def _events(
-    deltas: AsyncGenerator[Delta, None], first: Delta, task: Task, chat: bool, counted: bool
+    deltas: AsyncGenerator[Delta, None],
+    first: Delta,
+    admitted: AdmittedRequest,
+    chat: bool,
+    counted: bool,
 ) -> AsyncGenerator[bytes, None]:
-    assert task.entry is not None
+    assert admitted.entry is not None
     begun: set[int] = set()
     tokens, prompt_tokens, delta = 0, first.prompt_tokens, first
     async with aclosing(deltas):
@@ -156,7 +162,7 @@ async def _events(
                 begun.add(delta.index)
                 tokens += delta.tokens
                 if delta.text or delta.ending or delta.logprobs or delta.tool_calls or new:
-                    yield _event(chunk(task.id, task.entry, delta, chat=chat, first=new))
+                    yield _event(chunk(admitted.id, admitted.entry, delta, chat=chat, first=new))
                 delta = await anext(deltas)
         except StopAsyncIteration:
             pass
@@ -164,7 +170,7 @@ async def _events(
             yield _event(refusal.body())
             return
     if counted:
-        begin = head(task.id, task.entry, chat=chat, stream=True)
+        begin = head(admitted.id, admitted.entry, chat=chat, stream=True)
         yield _event({**begin, "choices": [], "usage": usage(prompt_tokens, tokens)})
     yield DONE
 

@@ -19,7 +19,7 @@ from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.completion import Engine, EngineFailed, EngineRequest, Unsupported, complete, one_line
 from serving.gateway.admission import Admission
-from serving.gateway.breaker import Breaker
+from serving.gateway.breaker import CircuitBreaker
 from serving.gateway.refusals import Refused
 
 OpenEngine = Callable[[Entry, Serving], Engine]
@@ -43,7 +43,7 @@ class Loaded:
     engine: Engine
     bytes: int
     admission: Admission
-    breaker: Breaker
+    breaker: CircuitBreaker
     loaded_at: float
     users: int = 0
     pinned: bool = False
@@ -79,7 +79,7 @@ class Pool:
                 await asyncio.to_thread(engine.close)
                 raise CannotLoad(_cannot(entry, one_line(error))) from error
             admission = Admission(self.settings.at_once, self.settings.waiting)
-            breaker = Breaker(self.settings.breaker)
+            breaker = CircuitBreaker(self.settings.breaker)
             loaded = Loaded(entry, engine, size, admission, breaker, time.time(), pinned=pinned)
             self.loaded[entry.version] = loaded
             return loaded

@@ -32,7 +32,7 @@ class Replica:
     faults: Mapping[int, tuple[str, float]]
 
 
-class Replicas:
+class GatewayReplicas:
     """The gateways that run on one home.
 
     folder: of the home. name: of this gateway; the default is random.

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Task:
+class AdmittedRequest:
     """A request that was read and is allowed. user: as the client names it, "" for none. key: id of
     the API key. consent: of its owner, that a failed task may be trained on. tests: whether it
     carries tests. entry: the version
@@ -98,11 +98,11 @@ class _Attempt:
             self.texts[delta.index] = text + delta.text
         self.tools |= bool(delta.tool_calls)
 
-    def declined(self, task: Task) -> bool:
+    def declined(self, admitted: AdmittedRequest) -> bool:
         """Return whether no completion is an answer."""
         if self.tools:
             return False
-        asked = task.tests or asks_for_code(task.request.chat)
+        asked = admitted.tests or asks_for_code(admitted.request.chat)
         return all(declined(text, asked) for text in self.texts.values())
 
 
@@ -126,20 +126,20 @@ class Service:
         self.clock = running_clock()
         self._shadows: set[asyncio.Task[None]] = set()
 
-    def route(self, task: Task) -> tuple[Choice, list[Loaded]]:
+    def route(self, admitted: AdmittedRequest) -> tuple[Choice, list[Loaded]]:
         """Return the choice for a request, and the loaded versions that may answer it, best first.
 
         Raises Refused: draining, no champion, an unknown model.
         """
         if self.draining:
             raise Refused(503, "draining", "the gateway is being stopped: try again", 1)
-        if task.model != CHAMPION:
-            loaded = self.pool.require(self.catalog.known(task.model))
+        if admitted.model != CHAMPION:
+            loaded = self.pool.require(self.catalog.known(admitted.model))
             return Choice(loaded.entry.version, NAMED), [loaded]
         try:
-            choice = self.router.choose(task.unit)
-            if task.version is not None:
-                choice = as_assigned(choice, task.version, self.router.versions())
+            choice = self.router.choose(admitted.unit)
+            if admitted.version is not None:
+                choice = as_assigned(choice, admitted.version, self.router.versions())
         except LookupError as error:
             message = str(error.args[0]) if error.args else "no champion"
             raise Refused(503, "no_champion", message, 5) from error
@@ -151,27 +151,27 @@ class Service:
             raise Refused(503, "not_loaded", self.catalog.fault or "no version is loaded", 5)
         return choice, loaded_versions
 
-    async def stream(self, task: Task) -> AsyncGenerator[Delta, None]:
+    async def stream(self, admitted: AdmittedRequest) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completions. Closing the generator stops the work.
 
         A version that fails before its first piece is replaced by the next one. Raises Refused.
         """
         deadline = asyncio.get_running_loop().time() + self.settings.deadline_s
-        choice, versions = self.route(task)
+        choice, versions = self.route(admitted)
         for at, loaded in enumerate(versions):
             own = loaded.entry.version == choice.version
             if not loaded.breaker.enter():
                 if own:
-                    self._skip(task, choice)
+                    self._skip(admitted, choice)
                 continue
             here = choice if own else Choice(loaded.entry.version, FALLBACK)
             started = False
             try:
-                async with aclosing(self._attempt(task, here, loaded, deadline)) as deltas:
+                async with aclosing(self._attempt(admitted, here, loaded, deadline)) as deltas:
                     async for delta in deltas:
-                        started, task.entry = True, loaded.entry
+                        started, admitted.entry = True, loaded.entry
                         yield delta
-                self._start_shadows(task, choice)
+                self._start_shadows(admitted, choice)
                 return
             except _Failed as failed:
                 last = all(each.breaker.state == "open" for each in versions[at + 1 :])
@@ -182,7 +182,12 @@ class Service:
         raise Refused(503, "breaker_open", "the model failed repeatedly: try again", wait_s)
 
     async def _attempt(
-        self, task: Task, choice: Choice, loaded: Loaded, deadline: float, shadow: bool = False
+        self,
+        admitted: AdmittedRequest,
+        choice: Choice,
+        loaded: Loaded,
+        deadline: float,
+        shadow: bool = False,
     ) -> AsyncGenerator[Delta, None]:
         """Yield one version's pieces, and record what happened. Raises Refused and _Failed."""
         attempt, breaker = _Attempt(self.clock), loaded.breaker
@@ -190,8 +195,8 @@ class Service:
         try:
             async with (
                 self.pool.use(loaded),
-                loaded.admission.turn(task.priority, deadline),
-                aclosing(loaded.engine.stream(task.request)) as deltas,
+                loaded.admission.turn(admitted.priority, deadline),
+                aclosing(loaded.engine.stream(admitted.request)) as deltas,
             ):
                 while (delta := await self._next(deltas, deadline)) is not None:
                     if asyncio.get_running_loop().time() >= deadline:
@@ -202,7 +207,7 @@ class Service:
                         yield delta
                     finally:
                         attempt.client_s += self.clock.now() - given
-            attempt.error = "declined" if attempt.declined(task) else ""
+            attempt.error = "declined" if attempt.declined(admitted) else ""
         except (TooLong, Unsupported) as error:
             attempt.error = "refused"
             code = "context_length_exceeded" if isinstance(error, TooLong) else "unsupported"
@@ -231,7 +236,7 @@ class Service:
                 breaker.record(attempt.error in ("", "declined"), seconds)
             else:
                 breaker.leave()
-            self._record(task, choice, attempt, seconds, shadow)
+            self._record(admitted, choice, attempt, seconds, shadow)
 
     async def _next(self, deltas: AsyncGenerator[Delta, None], deadline: float) -> Delta | None:
         """Return the next piece; None at the end. Raises TimeoutError."""
@@ -239,28 +244,33 @@ class Service:
         async with asyncio.timeout_at(min(deadline, now + self.settings.stall_s)):
             return await anext(deltas, None)
 
-    def _skip(self, task: Task, choice: Choice, shadow: bool = False) -> None:
+    def _skip(self, admitted: AdmittedRequest, choice: Choice, shadow: bool = False) -> None:
         """Record that the version of a release is unavailable: without such a row, one that fails
         would be observed less the more it fails.
         """
         if choice.release:
             attempt = _Attempt(self.clock, error="unavailable")
-            self._record(task, choice, attempt, 0.0, shadow)
+            self._record(admitted, choice, attempt, 0.0, shadow)
 
     def _record(
-        self, task: Task, choice: Choice, attempt: _Attempt, seconds: float, shadow: bool
+        self,
+        admitted: AdmittedRequest,
+        choice: Choice,
+        attempt: _Attempt,
+        seconds: float,
+        shadow: bool,
     ) -> None:
         hidden = bool(attempt.error in UNSEEN and attempt.first is None)
         observation = Observation(
-            f"{task.id}-failed" if hidden else task.id,
+            f"{admitted.id}-failed" if hidden else admitted.id,
             time.time(),
             choice.version,
             choice.arm,
             choice.share,
             choice.release,
             choice.step,
-            task.unit,
-            task.key,
+            admitted.unit,
+            admitted.key,
             attempt.first,
             seconds,
             attempt.prompt_tokens,
@@ -268,12 +278,12 @@ class Service:
             attempt.error,
             shadow=shadow,
         )
-        if task.held is None:
+        if admitted.held is None:
             self.observe(observation)
         else:
-            task.held.append(observation)
+            admitted.held.append(observation)
 
-    def _start_shadows(self, task: Task, choice: Choice) -> None:
+    def _start_shadows(self, admitted: AdmittedRequest, choice: Choice) -> None:
         """Send copies to the shadows where their version is idle: they never delay an answer."""
         for version in choice.shadows:
             loaded = self.pool.loaded.get(version)
@@ -281,15 +291,15 @@ class Service:
                 continue
             here = replace(choice, version=version, arm=loaded.entry.checkpoint)
             if loaded.breaker.enter():
-                running = asyncio.create_task(self._shadow(task, here, loaded))
+                running = asyncio.create_task(self._shadow(admitted, here, loaded))
                 self._shadows.add(running)
                 running.add_done_callback(self._shadows.discard)
             else:
-                self._skip(replace(task, held=None), here, shadow=True)
+                self._skip(replace(admitted, held=None), here, shadow=True)
 
-    async def _shadow(self, task: Task, choice: Choice, loaded: Loaded) -> None:
+    async def _shadow(self, admitted: AdmittedRequest, choice: Choice, loaded: Loaded) -> None:
         deadline = asyncio.get_running_loop().time() + self.settings.deadline_s
-        copy = replace(task, priority=-100, held=None)
+        copy = replace(admitted, priority=-100, held=None)
         try:
             async for _ in self._attempt(copy, choice, loaded, deadline, shadow=True):
                 pass

@@ -20,7 +20,7 @@ from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, run_all
 from serving.completion import EngineReply, gather
 from serving.gateway.refusals import Refused
-from serving.gateway.service import Service, Task
+from serving.gateway.service import AdmittedRequest, Service
 from serving.openai import Tests
 
 TEMPERATURE = 0.8  # of the further candidates, where the request's own is lower
@@ -99,32 +99,34 @@ def job_of(tests: Tests, text: str) -> Job:
         raise Refused(400, "invalid_tests", f"tests: {error}") from error
 
 
-async def verified(service: Service, task: Task, tests: Tests, judge: Judge) -> Verified:
+async def verified(
+    service: Service, admitted: AdmittedRequest, tests: Tests, judge: Judge
+) -> Verified:
     """Return the best candidate within the deadline, and record one observation with its verdict.
 
     Raises Refused if there is no candidate at all.
     """
     job_of(tests, "")
     clock = service.clock
-    task.held, began, stood_still = [], clock.now(), clock.stood_still
+    admitted.held, began, stood_still = [], clock.now(), clock.stood_still
     best: Verified | None = None
     try:
-        [first] = await whole(service, task)
+        [first] = await whole(service, admitted)
         best = Verified(first, None, None, 0)
         # A tenth is left for the way back.
         left_s = 0.9 * service.settings.deadline_s - (clock.now() - began)
         with suppress(TimeoutError, Refused):
             async with (
                 asyncio.timeout(max(0.0, left_s)),
-                aclosing(_judged(service, task, tests, judge, first)) as rising,
+                aclosing(_judged(service, admitted, tests, judge, first)) as rising,
             ):
                 async for better in rising:
                     best = better
         return best
     finally:
         seconds, suspended = clock.now() - began, clock.stood_still > stood_still
-        for row in task.held:
-            if best and row.response == task.id:
+        for row in admitted.held:
+            if best and row.response == admitted.id:
                 # A test's program may have run out of time in a standstill.
                 measured = best.measured and (best.passed or not suspended)
                 verdict = best.passed if measured else None
@@ -133,7 +135,7 @@ async def verified(service: Service, task: Task, tests: Tests, judge: Judge) -> 
 
 
 async def _judged(
-    service: Service, task: Task, tests: Tests, judge: Judge, first: EngineReply
+    service: Service, admitted: AdmittedRequest, tests: Tests, judge: Judge, first: EngineReply
 ) -> AsyncGenerator[Verified, None]:
     """Yield the best candidate so far after each verdict; the last one passes, or none does."""
     report = await judge.report(tests, first.text)
@@ -142,12 +144,12 @@ async def _judged(
     count = min(tests.candidates, service.settings.verify_most)
     if best.passed or count == 1:
         return
-    heat, seed = max(task.request.temperature, TEMPERATURE), task.request.seed
+    heat, seed = max(admitted.request.temperature, TEMPERATURE), admitted.request.seed
     request = replace(
-        task.request, temperature=heat, n=count - 1, seed=None if seed is None else seed + 1
+        admitted.request, temperature=heat, n=count - 1, seed=None if seed is None else seed + 1
     )
-    version = str(task.entry.version) if task.entry else task.model
-    others = replace(task, request=request, model=version, id=f"{task.id}-others", held=[])
+    version = str(admitted.entry.version) if admitted.entry else admitted.model
+    others = replace(admitted, request=request, model=version, id=f"{admitted.id}-others", held=[])
     async with aclosing(_each(service, others)) as candidates:
         async for reply in candidates:
             report = await judge.report(tests, reply.text)
@@ -161,19 +163,19 @@ async def _judged(
                 return
 
 
-async def whole(service: Service, task: Task) -> list[EngineReply]:
+async def whole(service: Service, admitted: AdmittedRequest) -> list[EngineReply]:
     """Return whole completions, in the order of their index."""
-    replies = [EngineReply() for _ in range(task.request.n)]
-    async with aclosing(service.stream(task)) as deltas:
+    replies = [EngineReply() for _ in range(admitted.request.n)]
+    async with aclosing(service.stream(admitted)) as deltas:
         async for delta in deltas:
             gather(replies, delta)
     return replies
 
 
-async def _each(service: Service, task: Task) -> AsyncGenerator[EngineReply, None]:
+async def _each(service: Service, admitted: AdmittedRequest) -> AsyncGenerator[EngineReply, None]:
     """Yield each completion when it is whole."""
-    replies = [EngineReply() for _ in range(task.request.n)]
-    async with aclosing(service.stream(task)) as deltas:
+    replies = [EngineReply() for _ in range(admitted.request.n)]
+    async with aclosing(service.stream(admitted)) as deltas:
         async for delta in deltas:
             gather(replies, delta)
             if delta.ending:

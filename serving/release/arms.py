@@ -1,7 +1,7 @@
 """All challengers of a release, each compared with the champion.
 
-In: a release and the observations. Out: one `Comparison` for each challenger. The observations are
-read once, and a process that starts again continues the sum that it kept (checkpoint.py).
+In: a release and the observations. Out: one `ArmComparison` for each challenger. The observations
+are read once, and a process that starts again continues the sum that it kept (checkpoint.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from resources.registry.releases import Release
 from serving.gateway.observations import Observation, Observations
 from serving.release.checkpoint import keep_sum, kept_sum
-from serving.release.comparison import Comparison
+from serving.release.comparison import ArmComparison
 from serving.release.plan import allocations, recorded_plan
 
 EVERY = 20_000  # observations between two checkpoints
@@ -51,7 +51,7 @@ class Arms:
         self.read = self.requests = self.checkpoint = 0
         self._first = FirstPlace()
         self.comparisons = {
-            version: Comparison(
+            version: ArmComparison(
                 self.plan,
                 version,
                 shares_of(version, self.shares),
@@ -61,7 +61,7 @@ class Arms:
         }
 
     @property
-    def first(self) -> Comparison:
+    def first(self) -> ArmComparison:
         """The comparison of the first challenger, the only one outside of experiments."""
         return next(iter(self.comparisons.values()))
 

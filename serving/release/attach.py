@@ -13,7 +13,7 @@ from resources.registry.ledger import Ledger
 from resources.registry.releases import Releases
 from serving.gateway.catalog import Catalog
 from serving.gateway.observations import Observations
-from serving.gateway.replicas import Replicas
+from serving.gateway.replicas import GatewayReplicas
 from serving.release.controller import Controller
 from serving.release.router import ReleaseRouter
 
@@ -25,7 +25,7 @@ def attached_router(home: Home, ledger: Ledger, catalog: Catalog) -> ReleaseRout
 
     The thread ends with the process, at any point: all state is in the record.
     """
-    releases, replicas = Releases(ledger.place), Replicas(home.gateways)
+    releases, replicas = Releases(ledger.place), GatewayReplicas(home.gateways)
     router = ReleaseRouter(releases, ledger, catalog.champion, lambda: catalog.loaded)
     controller = Controller(releases, ledger, Observations(home.observations), replicas=replicas)
 

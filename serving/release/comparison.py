@@ -41,7 +41,7 @@ def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
     return min(max(0.0, value), guardrail.high)  # a clock that jumps makes negative seconds
 
 
-class Watch:
+class GuardrailObservations:
     """What one guardrail has seen. by_step: pairs in each step; champion, challenger: the values of
     both, for their means; limits: of users a key, for the champion and the challenger.
     """
@@ -87,7 +87,7 @@ class Watch:
             limit.counted, limit.left_out = Counter(counted), Counter(left_out)
 
 
-class Comparison:
+class ArmComparison:
     """A challenger compared with the champion during a release.
 
     plan: of the release; challenger: its version. shares: of the challenger in each step, among the
@@ -103,7 +103,7 @@ class Comparison:
     ) -> None:
         self.plan, self.challenger, self.others = plan, challenger, others
         self.shares = [step.share for step in plan.steps] if shares is None else shares
-        self.watches = [Watch(guardrail, plan) for guardrail in plan.guardrails]
+        self.watches = [GuardrailObservations(guardrail, plan) for guardrail in plan.guardrails]
         self.units: dict[int, tuple[int, int]] = {}  # step -> units of champion, of challenger
         # A user in a step -> bits: 1 is counted in `units`, 2 is in the first watch, ...
         self._seen: dict[str, int] = {}
@@ -193,7 +193,12 @@ class Comparison:
         )
 
     def _add(
-        self, number: int, watch: Watch, observation: Observation, challenger: bool, value: float
+        self,
+        number: int,
+        watch: GuardrailObservations,
+        observation: Observation,
+        challenger: bool,
+        value: float,
     ) -> None:
         if self._again(observation, number):
             return  # a user's requests resemble each other: the first of a step counts

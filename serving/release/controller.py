@@ -19,7 +19,7 @@ from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.releases import Event, Kind, Release, ReleaseMoved, Releases
 from serving.experiment.decision import decide
 from serving.gateway.observations import Observations
-from serving.gateway.replicas import Replicas
+from serving.gateway.replicas import GatewayReplicas
 from serving.release.arms import Arms
 from serving.release.evidence import analyses_of, decision_of, evidence_of, waiting_for
 from serving.release.experiment import Action, breach_in, next_of
@@ -53,7 +53,7 @@ class Controller:
         ledger: Ledger,
         observations: Observations,
         clock: Callable[[], float] = time.time,
-        replicas: Replicas | None = None,
+        replicas: GatewayReplicas | None = None,
     ) -> None:
         self.releases, self.ledger, self.observations = releases, ledger, observations
         self.clock, self.replicas = clock, replicas

@@ -10,10 +10,10 @@ from typing import Any
 
 from resources.registry.releases import Release
 from serving.experiment.analysis import Analysis, analyze
-from serving.experiment.decision import Decision, decide
+from serving.experiment.decision import ExperimentDecision, decide
 from serving.gateway.observations import Observations
 from serving.release.arms import Arms, FirstPlace
-from serving.release.comparison import Comparison
+from serving.release.comparison import ArmComparison
 
 RATIO_LEVEL = 0.001  # a mismatch of the arms' traffic is a fault, so it must be beyond doubt
 
@@ -31,7 +31,7 @@ def waiting_for(release: Release, arms: Arms, now: float) -> str:
     return ""
 
 
-def guardrails_of(comparison: Comparison) -> list[dict[str, Any]]:
+def guardrails_of(comparison: ArmComparison) -> list[dict[str, Any]]:
     """Return the state of the guardrails as JSON."""
     return [
         {
@@ -85,7 +85,7 @@ def analyses_of(
     }
 
 
-def decision_of(comparison: Comparison, analysis: Analysis | None) -> Decision:
+def decision_of(comparison: ArmComparison, analysis: Analysis | None) -> ExperimentDecision:
     """Return the decision that the guardrails and the primary metric support by now.
 
     A guardrail that no request says anything about, such as tests that none carries, is left out.

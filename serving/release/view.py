@@ -15,7 +15,7 @@ from resources.registry.releases import Release, Releases
 from serving.experiment.analysis import Analysis
 from serving.gateway.observations import Observations
 from serving.release.arms import Arms
-from serving.release.comparison import Comparison
+from serving.release.comparison import ArmComparison
 from serving.release.evidence import analyses_of, decision_of, guardrails_of, waiting_for
 from serving.release.plan import OtherPlan, Plan, needs
 
@@ -111,7 +111,7 @@ UNREADABLE: dict[str, Any] = {  # of a release whose plan cannot be read
 
 
 def _arm(
-    release: Release, arms: Arms, comparison: Comparison, analysis: Analysis | None
+    release: Release, arms: Arms, comparison: ArmComparison, analysis: Analysis | None
 ) -> dict[str, Any]:
     """Return what is known of one challenger. share: of the traffic, 0 after it was dropped."""
     means, decision = comparison.arms(), decision_of(comparison, analysis)
@@ -214,7 +214,7 @@ def _primary(plan: Plan, analysis: Analysis | None) -> dict[str, Any] | None:
     }
 
 
-def _left_out(comparison: Comparison) -> dict[str, int]:
+def _left_out(comparison: ArmComparison) -> dict[str, int]:
     """Return key -> users whose tests do not count, since the key has too many."""
     total: Counter[str] = Counter()
     for watch in comparison.watches:

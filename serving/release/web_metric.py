@@ -19,7 +19,7 @@ from serving.release.plan import OtherPlan
 from serving.release.view import Views
 
 
-class Analysis(BaseModel):
+class ReleaseHealth(BaseModel):
     """The state of a release in a few fields.
 
     healthy: no guardrail is breached, and nobody ended the release without a promotion. shares:
@@ -41,7 +41,7 @@ def analysis_routes(home: Home, ledger: Ledger) -> APIRouter:
     releases, views = Releases(ledger.place), Views(Observations(home.observations))
 
     @routes.get("/releases/{name}/analysis")
-    def analysis(name: str) -> Analysis:
+    def analysis(name: str) -> ReleaseHealth:
         """Whether a release may continue, and the share of each version. `latest`: the newest."""
         release = found(releases, name)
         return analysis_of(release, views.of(release))
@@ -49,7 +49,7 @@ def analysis_routes(home: Home, ledger: Ledger) -> APIRouter:
     return routes
 
 
-def analysis_of(release: Release, view: dict[str, Any]) -> Analysis:
+def analysis_of(release: Release, view: dict[str, Any]) -> ReleaseHealth:
     """Return the analysis of a release. view: of `details`."""
     compared = [row for arm in view["arms"] if arm["share"] for row in arm["guardrails"]]
     breached = any(row["p_value"] <= row["level"] for row in compared)
@@ -57,7 +57,7 @@ def analysis_of(release: Release, view: dict[str, Any]) -> Analysis:
         shares = shares_of(release)
     except OtherPlan:
         shares = {release.champion: 1.0, **dict.fromkeys(release.challengers, 0.0)}
-    return Analysis(
+    return ReleaseHealth(
         release=release.id,
         state=release.state,
         step=release.step,

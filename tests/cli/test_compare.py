@@ -20,7 +20,7 @@ from cli.failures import read_score
 from cli.lookup.scorecards import NoScorecard
 from evaluation.logs.log import LogError
 from evaluation.promotion.rate import Incomparable
-from evaluation.reports.compare_models import Contestant, compare_models
+from evaluation.reports.compare_models import ComparedModel, compare_models
 from evaluation.scorecard import Scorecard
 from resources.registry.ledger import Ledger
 from resources.settings import Settings
@@ -199,7 +199,9 @@ def test_equal_models_differ_significantly_at_most_at_alpha() -> None:
         cards = [card(f"m{i}", (rng.random(80) < 0.4).tolist()) for i in range(4)]
         false += any(
             row.p_holm <= 0.05
-            for row in compare_models([Contestant(c.checkpoint, {"heldout": (c,)}) for c in cards])
+            for row in compare_models(
+                [ComparedModel(c.checkpoint, {"heldout": (c,)}) for c in cards]
+            )
         )
     assert false / 150 <= 0.09
 

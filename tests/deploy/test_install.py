@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from deploy import install
-from deploy.lock import GPU_EXTRAS, Entry, direct_requirements, lock_text, merge
+from deploy.lock import GPU_EXTRAS, LockedPackage, direct_requirements, lock_text, merge
 from tests.test_architecture import ROOT
 
 ENTRY = re.compile(
@@ -123,8 +123,8 @@ def test_make_keeps_the_kind_of_an_environment(
 
 
 def test_a_lock_marks_what_only_one_python_needs() -> None:
-    packages = {"a": Entry("1", {"x"}, {"3.11"}), "b": Entry("1", {"y"}, {"3.11"})}
-    merge(packages, {"a": Entry("1", {"z"}, {"3.12"})})
+    packages = {"a": LockedPackage("1", {"x"}, {"3.11"}), "b": LockedPackage("1", {"y"}, {"3.11"})}
+    merge(packages, {"a": LockedPackage("1", {"z"}, {"3.12"})})
     assert lock_text(packages).splitlines()[1:] == [
         "a==1 \\",
         "    --hash=sha256:x \\",
@@ -136,7 +136,7 @@ def test_a_lock_marks_what_only_one_python_needs() -> None:
 
 def test_two_versions_of_a_package_are_refused() -> None:
     with pytest.raises(ValueError, match="a would be 1 and 2"):
-        merge({"a": Entry("1")}, {"a": Entry("2")})
+        merge({"a": LockedPackage("1")}, {"a": LockedPackage("2")})
 
 
 def test_another_command_of_the_project_keeps_the_packages(clone: Path) -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from evaluation.sampling import Sampling
 from experiments.adapt import adapt, checkpoint_folder, read_family
-from experiments.adaptation import ALL, AdaptationRow, Comparison, Family
+from experiments.adaptation import ALL, AdaptationRow, AdaptationStudy, Family
 from problems.demonstrations import demonstration
 from problems.embedded import families
 from problems.embedded.compositional import FamilyConfig, generate
@@ -42,7 +42,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+def study(tmp_path_factory: pytest.TempPathFactory) -> AdaptationStudy:
     folder = tmp_path_factory.mktemp("adaptation")
     texts = [
         text
@@ -56,13 +56,13 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
         tuple(families.examples(FAMILY, "parity", 16)),
         tuple(families.heldout(FAMILY, "parity", 6)),
     )
-    return Comparison(
+    return AdaptationStudy(
         folder / "start", (parity,), CONFIG, Sampling(max_new_tokens=8), folder / "study"
     )
 
 
 @pytest.fixture(scope="module")
-def rows(study: Comparison, sandbox: Sandbox) -> list[AdaptationRow]:
+def rows(study: AdaptationStudy, sandbox: Sandbox) -> list[AdaptationRow]:
     """The rows of a study that was killed after three cells."""
     process = multiprocessing.get_context("fork").Process(target=run_three_cells, args=(study,))
     process.start()
@@ -75,7 +75,7 @@ def rows(study: Comparison, sandbox: Sandbox) -> list[AdaptationRow]:
     return rows
 
 
-def run_three_cells(study: Comparison) -> None:
+def run_three_cells(study: AdaptationStudy) -> None:
     def kill_after_three(name: str, done: int, total: int) -> None:
         if done == 3:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -103,7 +103,7 @@ def test_a_prompt_that_is_too_long_is_noted_and_not_scored(rows: list[Adaptation
 
 
 def test_a_measured_cell_is_not_measured_again(
-    study: Comparison, rows: list[AdaptationRow], sandbox: Sandbox
+    study: AdaptationStudy, rows: list[AdaptationRow], sandbox: Sandbox
 ) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in (study.folder / "cells").iterdir()}
     assert study.run(sandbox) == rows
@@ -113,7 +113,7 @@ def test_a_measured_cell_is_not_measured_again(
 
 
 def test_the_result_holds_all_inputs_that_reproduce_it(
-    study: Comparison, rows: list[AdaptationRow]
+    study: AdaptationStudy, rows: list[AdaptationRow]
 ) -> None:
     result = json.loads((study.folder / "result.json").read_text())
     assert [AdaptationRow.model_validate(row) for row in result["rows"]] == rows
@@ -128,7 +128,7 @@ def test_the_result_holds_all_inputs_that_reproduce_it(
 
 
 def test_the_command_prints_the_table_and_the_results_path(
-    study: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: AdaptationStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
     changes = ("families=[digits]", "shots=[1]", "ways=[prompt]", "problems=3", "frozen=[]")

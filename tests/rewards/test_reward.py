@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rewards.battery.cases import CODE, MEDIAN
 from rewards.composite import Reward, RewardConfig, Weights, reward_hash, score_answers
-from rewards.question import Task
+from rewards.question import RewardTask
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -118,7 +118,7 @@ def test_a_batch_is_scored_in_order(sandbox: Sandbox) -> None:
         "",
         "def median(xs): return sorted(xs)[len(xs) // 2]",
     ]
-    pairs: list[tuple[Task, str]] = [(MEDIAN, completion) for completion in completions]
+    pairs: list[tuple[RewardTask, str]] = [(MEDIAN, completion) for completion in completions]
     scores = score_answers(sandbox, Reward(RewardConfig(sparse=False)), pairs)
     assert [(score.verdict, score.passed, score.total) for score in scores] == [
         ("AC", 4, 4),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from serving.gateway.catalog import LoadFault
-from serving.gateway.replicas import Replicas
+from serving.gateway.replicas import GatewayReplicas
 from serving.release.plan import plan_of
 from serving.release.router import ReleaseRouter
 from serving.release.view import details
@@ -47,7 +47,7 @@ def test_a_fault_of_the_challenger_counts_from_the_opening_on(
     site: Site, tmp_path: Path, after_s: float, event: str
 ) -> None:
     at = site.open().events[0].time + after_s
-    replicas = Replicas(tmp_path / "gateways")
+    replicas = GatewayReplicas(tmp_path / "gateways")
     replicas.report([1], {2: LoadFault("no memory", at, 0.0)})
     site.controller.replicas = replicas
     assert site.tick() == event
@@ -59,7 +59,7 @@ def gateways(site: Site, folder: Path, failing: int, loading: int = 0, good: int
     for number in range(failing + loading + good):
         fault = {2: LoadFault("no memory", at, 0.0)} if number < failing else {}
         loaded = [1, 2] if number >= failing + loading else [1]
-        site.controller.replicas = Replicas(folder, f"gateway-{number}")
+        site.controller.replicas = GatewayReplicas(folder, f"gateway-{number}")
         site.controller.replicas.report(loaded, fault)
 
 
@@ -89,7 +89,7 @@ def test_a_gateway_without_the_challenger_is_out_of_service_where_another_has_it
 ) -> None:
     site.open()
     faults = {2: LoadFault("no memory", time.time(), 0.0)}
-    alone = Replicas(tmp_path / "gateways", "alone")
+    alone = GatewayReplicas(tmp_path / "gateways", "alone")
     alone.report([1], faults)
     assert alone.out_of_service([1, 2], faults) == ""
     gateways(site, tmp_path / "gateways", failing=0, good=1)

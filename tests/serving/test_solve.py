@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.solve import ModelOptions, solve
+from cli.solve import WriterOptions, solve
 from resources.home import Home, NotReady
 from resources.settings import Settings
 from tests.serving.faulty_proxy import proxy_to, served
@@ -97,7 +97,7 @@ def solved(
         name="champion",
         reviewer=reviewer,
         turns=turns,
-        options=ModelOptions(tokens=40, temperature=0.0, seed=0),
+        options=WriterOptions(tokens=40, temperature=0.0, seed=0),
         settings=Settings.read(),
         console=console,
     )

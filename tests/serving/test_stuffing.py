@@ -12,7 +12,7 @@ from resources.registry.releases import Releases
 from serving.experiment.analysis import analyze
 from serving.experiment.feedback import ALWAYS, KeyLimit
 from serving.gateway.observations import Feedback, Observation
-from serving.release.comparison import Comparison
+from serving.release.comparison import ArmComparison
 from serving.release.plan import QUALITY, plan_of
 from serving.release.view import details, overview
 from tests.serving.traffic import SETTINGS, Site
@@ -31,7 +31,7 @@ def answers(key: str, verified: bool | None = None) -> list[Observation]:
 
 @pytest.mark.parametrize(("key", "pairs"), [("k", 10), ("", 100)])
 def test_tests_of_one_key_count_for_a_limited_number_of_users(key: str, pairs: int) -> None:
-    comparison = Comparison(PLAN, 2)
+    comparison = ArmComparison(PLAN, 2)
     comparison.add(answers(key, verified=False))
     by_name = {harm.guardrail.name: harm.pairs for harm in comparison.harms()}
     assert by_name[QUALITY] == pairs
@@ -122,7 +122,7 @@ def test_a_user_whom_a_proxy_sends_to_both_versions_counts_once() -> None:
     """One counted in each would be met by the rarer version when the other has met him before."""
     rows = answers("k", verified=True)
     both = [*rows, *(replace(row, version=3 - row.version, verified=False) for row in rows)]
-    comparison = Comparison(PLAN, 2)
+    comparison = ArmComparison(PLAN, 2)
     comparison.add(both)
     assert comparison.units == {1: (100, 100)}
     found = analyze(both, [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0)

@@ -23,7 +23,7 @@ from rewards.composite import Reward
 from rewards.config import RewardConfig
 from rewards.judging import Judged, judge
 from rewards.own import reward_of
-from rewards.question import Question, Task, task_from_ground_truth
+from rewards.question import Question, RewardTask, task_from_ground_truth
 from rewards.score import Score
 from sandbox.protocol import Job, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
@@ -72,7 +72,7 @@ class Scorer:
         Raises SandboxError or OSError after MAX_SANDBOXES sandboxes, and an exception that a
         reward file raises for every completion.
         """
-        completions: list[tuple[Task, str]] = [
+        completions: list[tuple[RewardTask, str]] = [
             (self._task(truth), completion) for truth, completion in pairs
         ]
         with self._lock:
