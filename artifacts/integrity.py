@@ -130,11 +130,6 @@ def _sealed(body: str) -> str:
     return f'{SEALED}: "{_sha256(body)}",\n{body}'
 
 
-def is_damaged(text: str, expected: str) -> bool:
-    """Return whether one character was changed, so that the hash after it would not be seen."""
-    return len(text) == len(expected) and sum(map(str.__ne__, text, expected)) == 1
-
-
 def check_files(folder: Path, hashes: Mapping[str, str], fix: str = FIX) -> None:
     """Raise CorruptArtifact for the first of these files that is missing or has another hash."""
     for name, expected in hashes.items():

@@ -52,9 +52,7 @@ def benchmark_scores(
         weights = stage.store.require("checkpoints", name)
         artifact = scored(
             stage,
-            ModelVersion(
-                checkpoint=name, content_hash=weights.content_hash, path=str(weights.path)
-            ),
+            ModelVersion.of_artifact(name, weights),
             benchmark,
         )
         card = Scorecard.stored(artifact)

@@ -26,11 +26,7 @@ def start_of(stage: StageContext) -> ModelVersion:
     if champion := stage.pipeline_run.record.champion:
         return champion
     warmed_up: Artifact = stage.store.require("checkpoints", "sft_checkpoint")
-    return ModelVersion(
-        checkpoint=f"{stage.pipeline_run.record.id}-sft",
-        content_hash=warmed_up.content_hash,
-        path=str(warmed_up.path),
-    )
+    return ModelVersion.of_artifact(f"{stage.pipeline_run.record.id}-sft", warmed_up)
 
 
 def contestants_of(stage: StageContext) -> dict[str, ModelVersion]:
@@ -42,10 +38,7 @@ def contestants_of(stage: StageContext) -> dict[str, ModelVersion]:
     if record.kind in ("rescore", "validation"):
         return {"champion": champion}
     weights = stage.store.require("checkpoints", record.id)
-    challenger = ModelVersion(
-        checkpoint=record.id, content_hash=weights.content_hash, path=str(weights.path)
-    )
-    return {"champion": champion, "challenger": challenger}
+    return {"champion": champion, "challenger": ModelVersion.of_artifact(record.id, weights)}
 
 
 def opponent(stage: StageContext) -> ModelVersion:
@@ -66,13 +59,7 @@ def opponent(stage: StageContext) -> ModelVersion:
     if decision:
         content = decision["champion"]["content_hash"]
         entry = next(each for each in history if each.checkpoint_hash == content)
-    return (
-        ModelVersion(
-            checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path
-        )
-        if entry
-        else start_of(stage)
-    )
+    return ModelVersion.of_entry(entry) if entry else start_of(stage)
 
 
 def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]:

@@ -7,8 +7,7 @@ only records from before this run's decision count.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 from artifacts.integrity import read_manifest
 from artifacts.manifest import Manifest
@@ -39,6 +38,7 @@ def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] =
         for card in (gated, *cards)
         if (tasks := suspects_in(card, suspects_by_source)) is not None
     }
+    weights = weights_of(stage.store, gated.checkpoint_hash)
     before = _before(stage.run_context.ledger.history(), stage.pipeline_run.record.id)
     return Facts(
         picked_on="validation" if artifact and "validation" in artifact.manifest.facts else "",
@@ -48,8 +48,8 @@ def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] =
         measures=_measures(stage, artifact, gated, suspects.get(gated.benchmark)),
         suspects={name: tasks for name, tasks in suspects.items() if tasks},
         gates=gates_of(before),
-        weights=_weights(_checkpoints(stage.store), gated.checkpoint_hash),
-        earlier_tries=earlier_tries(stage.store, before, gated),
+        weights=weights,
+        earlier_tries=earlier_tries(before, gated, weights),
     )
 
 
@@ -72,12 +72,12 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
     return tuple(gates)
 
 
-def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> tuple[str, ...]:
+def earlier_tries(entries: Sequence[Entry], gated: Scorecard, weights: str) -> tuple[str, ...]:
     """Return the earlier decisions on this challenger's weights and benchmark, oldest first.
 
-    Weights are the same if all tensors are, whatever else is in the folder.
+    weights: the hash of its tensors. Weights are the same if all tensors are, whatever else is in
+    the folder.
     """
-    weights = _weights(_checkpoints(store), gated.checkpoint_hash)
     return tuple(
         f"{entry.run_id} ({entry.created_at[:10]}): {entry.kind}"
         for entry in entries
@@ -89,14 +89,10 @@ def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> t
     )
 
 
-def _checkpoints(store: Store) -> dict[str, Path]:
-    """Return the folder of each checkpoint in the store, by its content hash."""
-    paths = manifests(store.cache / "checkpoints")
-    return {read_manifest(path).content_hash: path.parent for path in paths}
-
-
-def _weights(folders: Mapping[str, Path], content: str) -> str:
+def weights_of(store: Store, content: str) -> str:
     """Return the hash of a checkpoint's tensors; its content hash where they are not known."""
+    paths = manifests(store.cache / "checkpoints")
+    folders = {read_manifest(path).content_hash: path.parent for path in paths}
     folder = folders.get(content)
     return (weights_hash(folder, content) if folder else "") or content
 

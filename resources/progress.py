@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -76,6 +77,16 @@ def read(path: Path, offset: int = 0) -> tuple[list[Line], int]:
         data = file.read()
     whole = data[: data.rfind(b"\n") + 1]
     return list(_parse(whole)), offset + len(whole)
+
+
+def attempts_s(lines: Iterable[Line], stage: str) -> float:
+    """Return the seconds of a stage's attempts: each from its `begin` to its last line, so that
+    those that failed or were killed count.
+    """
+    ours = [line for line in lines if line.stage == stage]
+    return sum(
+        max(0.0, after.t - before.t) for before, after in pairwise(ours) if after.event != "begin"
+    )
 
 
 def _parse(data: bytes) -> Iterator[Line]:

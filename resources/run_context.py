@@ -141,15 +141,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         kind = KINDS.validate_python(tags.get("ratchet/kind", "pipeline"))
         champion = champion_of(history_of(self.ledger, self.home.runs))
-        known = (
-            ModelVersion(
-                checkpoint=champion.checkpoint,
-                content_hash=champion.checkpoint_hash,
-                path=champion.path,
-            )
-            if champion
-            else None
-        )
+        known = ModelVersion.of_entry(champion) if champion else None
         return open_run(
             self.home.runs,
             _record_id(tags) or ("data" if kind == "data" else next_id(self.home.runs)),

@@ -9,19 +9,22 @@ owns a range of them: its draw.
 from __future__ import annotations
 
 import fcntl
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import CorruptArtifact, reading, seal, unseal
 from artifacts.moved import present_path, stored_path
-from resources.progress import Progress
+from resources.progress import Progress, attempts_s, read
+
+if TYPE_CHECKING:
+    from artifacts.store import Artifact
+    from resources.registry.ledger import Entry
 
 Kind = Literal["pipeline", "evaluation", "rescore", "validation", "score", "data", "study"]
 FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
@@ -36,9 +39,17 @@ class ModelVersion(BaseModel):
     content_hash: str
     path: str  # in the file relative to the home
 
+    @classmethod
+    def of_entry(cls, entry: Entry) -> ModelVersion:
+        return cls(checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path)
+
+    @classmethod
+    def of_artifact(cls, checkpoint: str, weights: Artifact) -> ModelVersion:
+        return cls(checkpoint=checkpoint, content_hash=weights.content_hash, path=str(weights.path))
+
 
 class Timing(BaseModel):
-    """Seconds of the work itself. `reused`: the artifact already existed."""
+    """Seconds of all attempts of a stage. `reused`: the artifact already existed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -134,13 +145,12 @@ class PipelineRun:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageReport]:
-        """Time a stage and report its beginning and end.
+        """Report a stage's beginning and end, and record the seconds of all its attempts.
 
         A stage that raises is reported as failed, and the exception propagates.
         """
         report = StageReport(Progress(self.progress_file, name))
         report.progress.write("begin")
-        began = time.monotonic()
         try:
             yield report
         except BaseException as error:
@@ -148,15 +158,13 @@ class PipelineRun:
                 "failed", text=str(error).splitlines()[0] if str(error) else type(error).__name__
             )
             raise
-        seconds = time.monotonic() - began
         report.progress.write("found" if report.only_reused else "end", text=report.text)
         with _locked(self.folder.parent):
             record = self.record
-            # Only the first time counts: later the artifact is reused.
+            # Once the artifact exists, a pass that only finds it does not count.
             if not report.only_reused or name not in record.stages:
-                timing = Timing(
-                    seconds=round(seconds, 3), reused=report.only_reused, finished_at=_now()
-                )
+                seconds = round(attempts_s(read(self.progress_file)[0], name), 3)
+                timing = Timing(seconds=seconds, reused=report.only_reused, finished_at=_now())
                 self._write(record.model_copy(update={"stages": {**record.stages, name: timing}}))
 
     def code_of(self, artifact: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.hashing import hash_file
-from artifacts.integrity import SEALED, changed, check_files, is_damaged, reading, unseal
+from artifacts.integrity import SEALED, changed, check_files, reading, unseal
 from artifacts.store import KINDS
 from problems.json_lines import HASH, row_of
 
@@ -40,7 +40,7 @@ class VerifiedHome:
 def verify_records(home: Path) -> VerifiedHome:
     """Verify the files. Raises CorruptArtifact for the first one that was changed.
 
-    A sealed file starts with its hash. No line without a hash follows one that has it. What a
+    A sealed file starts with its hash. Either every line of a file has a hash, or none. What a
     `done.json`, a candidate's manifest or a save's seal lists is verified with it.
     """
     verified, listed = VerifiedHome(), set()
@@ -79,7 +79,8 @@ def _files(home: Path) -> Iterator[Path]:
 def _is_sealed(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(len(SEALED)).decode("utf-8", "replace")
-    return head == SEALED or is_damaged(head, SEALED)
+    # With one character changed it is a seal that was damaged.
+    return len(head) == len(SEALED) and sum(map(str.__ne__, head, SEALED)) <= 1
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -89,21 +90,22 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _hashed_lines(path: Path) -> int:
-    """Return how many lines have a hash. A last line that a kill truncated is left out."""
-    hashed = 0
+    """Return the number of lines; 0 if none has a hash. A last line that a kill truncated is left
+    out.
+    """
+    key, number = f'"{HASH}"'.encode(), 0
     with path.open("rb") as file:
+        if not any(key in line for line in file):
+            return 0
+        file.seek(0)
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
-                break
+                return number - 1
             try:
                 row_of(line)
             except (ValueError, TypeError) as error:
                 raise changed(f"{path}: line {number}", fix=FIX) from error
-            if f'"{HASH}"'.encode() in line:
-                hashed += 1
-            elif hashed:
-                raise changed(f"{path}: line {number}", fix=FIX)
-    return hashed
+    return number
 
 
 def _check_copy(path: Path) -> None:

@@ -13,7 +13,7 @@ from resources.settings import Settings
 
 def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     """Print the savings of limits derived from the references. apply: use them in the next version
-    of the datasets. Raises NotReady before a first run.
+    of the datasets. Raises NotReady before a first run, and if `raw_problems` changed since.
     """
     from problems.stored import stored_problems
     from problems.verification.chosen_limits import write_choice
@@ -26,6 +26,11 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     )
     if raw is None or verified is None:
         raise NotReady(f"no references have been measured yet: {READS} measures them")
+    if verified.manifest.inputs["raw_problems"] != raw.content_hash:
+        raise NotReady(
+            "the references were measured on an earlier version of raw_problems: run `ratchet data "
+            "build`, which measures them again"
+        )
     rows = read(verified.path)
     console.print(Markdown(savings(stored_problems(verified.path), rows)))
     choice = proposals(stored_problems(raw.path), rows)

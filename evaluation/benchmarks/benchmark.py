@@ -21,7 +21,10 @@ MAX_ABSENT = 0.1  # share of the tasks
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Problems in the order of `problem_id`, and how their completions are judged."""
+    """Problems in the order of `problem_id`, and how their completions are judged.
+
+    Raises ValueError without problems, or if one occurs twice.
+    """
 
     name: str
     problems: tuple[Problem, ...]
@@ -33,6 +36,16 @@ class Benchmark:
     stop: tuple[str, ...] = ()  # stop words for a base model
     published_harness: Harness | None = None  # None: judged by the problems' own tests
     form: Literal["chat", "base"] = "chat"  # which of the two prompts a checkpoint gets
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.problems, key=lambda problem: problem.problem_id))
+        if not ordered:
+            raise ValueError(f"benchmark {self.name} has no problems: give it at least one")
+        for one, other in pairwise(ordered):
+            if one.problem_id == other.problem_id:
+                twice = f"benchmark {self.name} has the problem {one.problem_id} twice"
+                raise ValueError(f"{twice}: leave one out")
+        object.__setattr__(self, "problems", ordered)
 
     def with_settings(self, settings: BenchmarkSettings) -> Self:
         """Return this benchmark with the number of completions and the prompt of the settings."""
@@ -120,14 +133,15 @@ def from_problems(
     stop: Sequence[str] = ("\n```",),
     harness: Harness | None = None,
 ) -> Benchmark:
-    """Return the benchmark. Raises ValueError without problems, or if one occurs twice."""
-    ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
-    if not ordered:
-        raise ValueError(f"benchmark {name} has no problems: give it at least one")
-    if twice := next(
-        (a.problem_id for a, b in pairwise(ordered) if a.problem_id == b.problem_id), None
-    ):
-        raise ValueError(f"benchmark {name} has the problem {twice} twice: leave one out")
+    """Return the benchmark. Raises ValueError as `Benchmark`."""
     return Benchmark(
-        name, ordered, sampling, gated, completes, conventions, upstream, tuple(stop), harness
+        name,
+        tuple(problems),
+        sampling,
+        gated,
+        completes,
+        conventions,
+        upstream,
+        tuple(stop),
+        harness,
     )

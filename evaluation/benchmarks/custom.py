@@ -89,7 +89,7 @@ def benchmark(settings: CustomSettings, at: Opened) -> Benchmark:
     )
     return CustomBenchmark(
         settings.name,
-        tuple(sorted(at.problems, key=lambda each: each.problem_id)),
+        tuple(at.problems),
         Sampling(max_new_tokens=settings.max_new_tokens),
         conventions=f"a file of your own, {settings.extraction}",
         stop=settings.stop,

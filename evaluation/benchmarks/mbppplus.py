@@ -45,7 +45,7 @@ EXACT_BEFORE = (
 def mbppplus(at: Opened, upstream: str, exact: tuple[str, ...]) -> Benchmark:
     return MbppPlus(
         at.name,
-        tuple(sorted(at.problems, key=lambda each: each.problem_id)),
+        tuple(at.problems),
         Sampling(max_new_tokens=768),
         conventions=CONVENTIONS.replace("evalplus 0.3.1", upstream),
         upstream="Mbpp/{}",

@@ -12,13 +12,15 @@ import pytest
 from rich.console import Console
 
 from artifacts.hashing import hash_file
+from artifacts.manifest import Manifest
 from cli.data.limits import data_limits
 from cli.lookup.damage import Damage
 from cli.status import stale
 from problems.catalogue import add_source
 from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, read_suspects
-from problems.schema import read_parquet
+from problems.schema import read_parquet, write_parquet
 from problems.verification.limits import SECONDS
+from resources.home import NotReady
 from resources.run_context import RunContext
 from resources.run_record import PipelineRun
 from resources.settings import Settings
@@ -62,6 +64,20 @@ def test_changed_limits_give_another_dataset_and_can_be_undone(
     assert stale(Settings.read(), Damage()) != []
     assert refresh(refreshed, instance).success
     assert datasets(refreshed) == first
+
+
+def test_limits_of_earlier_problems_are_refused(
+    refreshed: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = datasets(refreshed)["raw_problems"]
+    problems = read_parquet(raw.path / "problems.parquet")
+    with refreshed.store.draft("datasets", "raw_problems") as folder:
+        write_parquet(problems[1:], folder / "problems.parquet")
+        changed = Manifest(kind="datasets", name="raw_problems", key="changed", content_hash="")
+        refreshed.store.publish(folder, changed)
+    monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
+    with pytest.raises(NotReady, match="ratchet data build"):
+        data_limits(True, Settings.read(), Console(file=StringIO()))
 
 
 def test_two_homes_get_the_same_datasets(

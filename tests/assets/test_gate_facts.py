@@ -14,7 +14,14 @@ from safetensors.numpy import save_file
 from artifacts.integrity import CorruptArtifact, hashes_of, read_manifest
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
-from assets.gate_facts import alpha_rows, earlier_tries, facts_of, gates_of, missing_links
+from assets.gate_facts import (
+    alpha_rows,
+    earlier_tries,
+    facts_of,
+    gates_of,
+    missing_links,
+    weights_of,
+)
 from assets.promotion import gate
 from assets.report import decision_of
 from evaluation.promotion.gate import Policy
@@ -208,7 +215,7 @@ def test_divided_weights_are_the_same_weights(home_builder: HomeBuilder) -> None
     assert entry.decision["facts"]["weights"]
     divided = published("divided", 3)
     challenger = scorecard_of(divided, 160, 400, "draw of divided")
-    assert earlier_tries(store, [entry], challenger) == (
+    assert earlier_tries([entry], challenger, weights_of(store, divided.content_hash)) == (
         f"whole ({entry.created_at[:10]}): refuse",
     )
     assert gate(challenge(home_builder, "divided", 160, copied=divided)).kind == "refuse"

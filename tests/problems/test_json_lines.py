@@ -45,12 +45,11 @@ def test_a_changed_line_is_named(tmp_path: Path) -> None:
     assert f"{path}: line 2" in str(refused.value)
 
 
-def test_lines_without_a_hash_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "older.jsonl"
+def test_a_line_without_a_hash_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
     path.write_text('{"key": "a"}\n')
-    rows: list[dict[str, Any]] = []
-    JsonLines(path).open(rows.append, "remove the line")
-    assert rows == [{"key": "a"}]
+    with pytest.raises(ProblemError, match="line 1"):
+        JsonLines(path).open(lambda row: None, "remove the line")
 
 
 @pytest.mark.parametrize("bit", range(8))

@@ -139,6 +139,22 @@ def test_a_stage_keeps_the_time_of_its_first_run(
     ]
 
 
+def test_all_attempts_of_a_stage_count(tmp_path: Path) -> None:
+    pipeline_run = opened(tmp_path, "chain-0001")
+    progress = Progress(pipeline_run.progress_file, "checkpoint")
+    progress.write("begin")
+    time.sleep(0.02)
+    progress.write("at", 1, 9)  # then it is killed
+    time.sleep(0.2)
+    with pytest.raises(ValueError), pipeline_run.stage("checkpoint"):
+        time.sleep(0.02)
+        raise ValueError("no room")
+    with pipeline_run.stage("checkpoint") as stage:
+        time.sleep(0.02)
+        stage.created += 1
+    assert 0.06 <= pipeline_run.record.stages["checkpoint"].seconds < 0.2
+
+
 def test_a_stage_that_raises_is_recorded_as_failed(tmp_path: Path) -> None:
     pipeline_run = opened(tmp_path, "chain-0001")
     with pytest.raises(ValueError), pipeline_run.stage("checkpoint"):
