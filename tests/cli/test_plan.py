@@ -349,12 +349,20 @@ def test_completions_that_exceed_the_kv_cache_are_refused(
     }
     large |= {"layer_types": ["full_attention"] * 28}
     (tmp_path / "large" / "config.json").write_text(json.dumps(config | large))
-    console = Console(file=StringIO(), width=140)
-    fits = partial(show_lengths, str(data), None, 0.99, str(tmp_path / "large"))
-    assert fits("8xH100", Settings.read("gpu"), console) == 0
+    console, settings = Console(file=StringIO(), width=140), Settings.read("gpu")
+    fits = partial(
+        show_lengths,
+        str(data),
+        run=None,
+        share=0.99,
+        model=str(tmp_path / "large"),
+        settings=settings,
+        console=console,
+    )
+    assert fits(gpus="8xH100") == 0
     assert re.search(r"99%(.|\n)*8 x H100 hold [\d,]+", written(console)), written(console)
     with pytest.raises(DoesNotFit, match=r"\d+ \+ \d+ tokens.*1 x RTX4090 \(24 GiB"):
-        fits("1xRTX4090", Settings.read("gpu"), console)
+        fits(gpus="1xRTX4090")
 
 
 def test_an_unknown_model_shape_is_reported_before_a_start(
