@@ -59,7 +59,7 @@ def opponent(stage: StageContext) -> ModelVersion:
     if decision:
         content = decision["champion"]["content_hash"]
         entry = next(each for each in history if each.checkpoint_hash == content)
-    return ModelVersion.of_entry(entry) if entry else start_of(stage)
+    return entry.model if entry else start_of(stage)
 
 
 def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]:

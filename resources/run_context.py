@@ -23,7 +23,7 @@ from resources.home import Home
 from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
-from resources.run_record import Kind, ModelVersion, PipelineRun, StageReport, next_id, open_run
+from resources.run_record import Kind, PipelineRun, StageReport, next_id, open_run
 from resources.services import (
     RayResource,
     RegistryResource,
@@ -141,7 +141,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         kind = KINDS.validate_python(tags.get("ratchet/kind", "pipeline"))
         champion = champion_of(history_of(self.ledger, self.home.runs))
-        known = ModelVersion.of_entry(champion) if champion else None
+        known = champion.model if champion else None
         return open_run(
             self.home.runs,
             _record_id(tags) or ("data" if kind == "data" else next_id(self.home.runs)),

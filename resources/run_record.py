@@ -13,18 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import CorruptArtifact, reading, seal, unseal
 from artifacts.moved import present_path, stored_path
+from artifacts.store import Artifact
 from resources.progress import Progress, attempts_s, read
-
-if TYPE_CHECKING:
-    from artifacts.store import Artifact
-    from resources.registry.ledger import Entry
 
 Kind = Literal["pipeline", "evaluation", "rescore", "validation", "score", "data", "study"]
 FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
@@ -38,10 +35,6 @@ class ModelVersion(BaseModel):
     checkpoint: str
     content_hash: str
     path: str  # in the file relative to the home
-
-    @classmethod
-    def of_entry(cls, entry: Entry) -> ModelVersion:
-        return cls(checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path)
 
     @classmethod
     def of_artifact(cls, checkpoint: str, weights: Artifact) -> ModelVersion:

@@ -26,6 +26,7 @@ from resources.registry.ledger_database import (
     recorded_hashes,
     rows_of,
 )
+from resources.run_record import ModelVersion
 
 Kind = Literal["install", "promote", "rollback", "refuse"]
 
@@ -49,6 +50,12 @@ class Entry:
     decision: dict[str, Any]
     run_id: str
     created_at: str
+
+    @property
+    def model(self) -> ModelVersion:
+        return ModelVersion(
+            checkpoint=self.checkpoint, content_hash=self.checkpoint_hash, path=self.path
+        )
 
 
 COLUMNS = tuple(column.name for column in fields(Entry))
