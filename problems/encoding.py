@@ -68,27 +68,6 @@ def encode(value: Any) -> Any:
     )
 
 
-def literal(value: Any) -> str:
-    """Return the `repr` of plain data, with set members ordered by their texts.
-
-    The order in `repr` itself differs between processes.
-    """
-    text = repr(value)
-    if "{" not in text:
-        return text
-    kind = type(value)
-    if kind in (set, frozenset) and value:
-        members = f"{{{', '.join(sorted(map(literal, value)))}}}"
-        return members if kind is set else f"frozenset({members})"
-    if kind is list:
-        return f"[{', '.join(map(literal, value))}]"
-    if kind is tuple:
-        return f"({', '.join(map(literal, value))}{',' * (len(value) == 1)})"
-    if kind is dict:
-        return f"{{{', '.join(f'{literal(key)}: {literal(item)}' for key, item in value.items())}}}"
-    return text
-
-
 def decode(value: Any) -> Any:
     """Inverse of `encode`. Raises ValueError on an unknown tag or one with unsuitable content."""
     if isinstance(value, list):

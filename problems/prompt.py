@@ -9,11 +9,9 @@ import ast
 import re
 from typing import Any
 
-from problems.encoding import literal
 from problems.schema import Problem
 from problems.syntax import parse
 
-ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however often each"}
 _STREAMS = re.compile(r"\bstandard (?:input|output)\b|\bstd(?:in|out)\b", re.IGNORECASE)
 
 
@@ -75,30 +73,5 @@ def _shows(entry_point: str, text: str) -> bool:
 
 def shown_test(problem: Problem, test: dict[str, Any]) -> str:
     """Format a test for people: asserts on the function's own name, or input and output."""
-    match problem.style:
-        case "call":
-            arguments = [literal(value) for value in test.get("args", ())] + [
-                f"{key}={literal(value)}" for key, value in (test.get("kwargs") or {}).items()
-            ]
-            return (
-                f"assert {problem.entry_point}({', '.join(arguments)}) == "
-                f"{literal(test['expected'])}{ORDERS.get(problem.compare, '')}"
-            )
-        case "stdio":
-            return f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}"
-        case "assert":
-            return _assert_text(test["source"], problem.entry_point or "candidate")
-        case _:
-            return str(test.get("source", test))
-
-
-def _assert_text(source: str, entry_point: str) -> str:
-    tree = parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == "candidate":
-            node.id = entry_point
-    check = next(
-        (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"),
-        None,
-    )
-    return "\n".join(map(ast.unparse, check.body)) if check else source.strip()
+    name = problem.entry_point or "candidate"
+    return problem.kind.text(test, name, problem.compare, parse)

@@ -30,10 +30,10 @@ from problems.cleaning.minhash import (
 )
 from problems.cleaning.normalize import normalize
 from problems.cleaning.prose import prose
-from problems.encoding import literal
 from problems.parallel import parallel_map
 from problems.schema import Problem
 from problems.syntax import DEFINITION, RESERVED, code_tokens, shape, tree_of, used_by
+from sandbox.styles.source_text import literal
 
 # Sizes of shingles: words and pairs of words (statements are short); runs of five tokens.
 WORDS, CODE = ((1, 2), (5,))

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from problems.embedded.operations import Kind, Operation
-from problems.encoding import literal
+from sandbox.styles.source_text import literal
 
 Composition = tuple[Operation, ...]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from problems.encoding import literal
+from sandbox.styles.source_text import literal
 
 TEMPLATE = """from copy import deepcopy
 from math import inf, nan

@@ -21,9 +21,9 @@ from typing import Any
 
 from problems.encoding import dumps
 from problems.schema import Problem
-from problems.syntax import tree_of
+from problems.syntax import parse, tree_of
+from sandbox.styles.style import Input as Input
 
-Input = dict[str, Any]  # {"args", "kwargs"} or {"stdin"}
 Fact = tuple[object, ...]
 DRAWS = 12  # tries per wanted input
 FORM = {"is", "names", "fields", "shape"}  # facts that no generated input changes
@@ -37,18 +37,16 @@ LONGEST = 1000  # characters of a wide input, as JSON; more if the tests have mo
 
 def inputs_of_tests(problem: Problem) -> list[Input]:
     """Return the inputs of the tests that can be read as plain data; none for unittests."""
-    if problem.style == "stdio":
-        return [{"stdin": test["stdin"]} for test in problem.tests]
-    if problem.style == "call":
-        return [
-            {"args": list(test.get("args", ())), "kwargs": test.get("kwargs") or {}}
-            for test in problem.tests
-        ]
-    return (
-        [test_input for test in problem.tests for test_input in _calls(test["source"])]
-        if problem.style == "assert"
-        else []
-    )
+    inputs = (each for test in problem.tests for each in problem.kind.inputs(test, parse))
+    return [each for each in inputs if _is_plain(each)]
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        dumps(value)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
 
 
 def generate_inputs(problem: Problem, count: int, *, wide: bool = False) -> list[Input]:
@@ -63,7 +61,9 @@ def generate_inputs(problem: Problem, count: int, *, wide: bool = False) -> list
     rng = random.Random(problem.problem_id)
     edges = _edges(problem.solutions, WIDE_EDGES if wide else ())
     vary, facts = (
-        (_another_text, _text_facts) if problem.style == "stdio" else (_another_call, _call_facts)
+        (_another_call, _call_facts)
+        if problem.kind.has_entry_point
+        else (_another_text, _text_facts)
     )
     seen: set[Fact] = {fact for test_input in known for fact in facts(test_input)}
     varies = _varying(seen)
@@ -118,33 +118,6 @@ def _edges(solutions: Sequence[str], more: Sequence[Any]) -> tuple[Any, ...]:
             for value in (*near, *(value for value in constants if isinstance(value, (str, float))))
         }
     return tuple(edges.values())
-
-
-def _calls(source: str) -> Iterator[Input]:
-    """Yield the inputs of an `assert` test: literal arguments of the calls in `check`."""
-    if (tree := tree_of(source)) is None:
-        return
-    checks = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.name == "check" and node.args.args
-    ]
-    for node in [inner for check in checks for inner in ast.walk(check)]:
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == checks[0].args.args[0].arg
-        ):
-            try:
-                kwargs = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
-                test_input: Input = {
-                    "args": [ast.literal_eval(argument) for argument in node.args],
-                    "kwargs": kwargs,
-                }
-                dumps(test_input)
-            except (ValueError, TypeError, RecursionError):
-                continue
-            yield test_input
 
 
 def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[Any]) -> Input:

@@ -17,6 +17,7 @@ from problems.schema import Problem
 from rewards.battery.cases import CASES, LIMITS, Case
 from rewards.battery.mutations import Draft
 from rewards.question import RewardTask
+from sandbox.styles import STYLES
 
 Pair = tuple[Any, Any]
 
@@ -114,16 +115,14 @@ def _ground(
 
 
 def _test(style: str, arguments: Any, expected: Any) -> dict[str, Any]:
-    if style == "call":
-        return {"args": list(arguments), "kwargs": {}, "expected": expected}
-    if style == "stdio":
-        return {"stdin": arguments, "stdout": f"{expected}\n"}
-    return {
-        "source": (
-            "def check(candidate):\n"
-            f"    assert candidate({', '.join(map(repr, arguments))}) == {expected!r}\n"
-        )
-    }
+    kind = STYLES[style]
+    test = (
+        kind.expecting({"args": list(arguments), "kwargs": {}}, expected)
+        if kind.has_entry_point
+        else kind.expecting({"stdin": arguments}, f"{expected}\n")
+    )
+    assert test is not None
+    return test
 
 
 def _typical_wrong(reference: str, entry: str | None) -> tuple[str, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
+from typing import Any
 
-from sandbox.styles.style import SOURCE, Style
+from sandbox.styles.source_text import call_text, literal
+from sandbox.styles.style import SOURCE, Input, Parse, Style, Test
 from sandbox.verdict import Verdict
 from sandbox.wire import frame
 from sandbox.worker.attempt import Attempt
@@ -68,11 +71,65 @@ class AssertAttempt(Attempt):
         return results
 
 
+def text(test: Test, name: str, compare: str, parse: Parse) -> str:
+    """Return the body of `check`, on the function's own name. Raises as `parse`."""
+    tree = parse(test["source"])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "candidate":
+            node.id = name
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    check = next((node for node in functions if node.name == "check"), None)
+    return "\n".join(map(ast.unparse, check.body)) if check else str(test["source"]).strip()
+
+
+def inputs(test: Test, parse: Parse) -> list[Input]:
+    """Return the literal arguments of the calls in `check`; none of a text that is no Python."""
+    try:
+        nodes = list(ast.walk(parse(test["source"])))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.args.args]
+    checks = [node for node in functions if node.name == "check"]
+    calls = [
+        node
+        for check in checks
+        for node in ast.walk(check)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == checks[0].args.args[0].arg
+    ]
+    return [arguments for call in calls if (arguments := _arguments(call)) is not None]
+
+
+def _arguments(call: ast.Call) -> Input | None:
+    try:
+        return {
+            "args": [ast.literal_eval(argument) for argument in call.args],
+            "kwargs": {str(word.arg): ast.literal_eval(word.value) for word in call.keywords},
+        }
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def expecting(test_input: Input, output: Any) -> Test | None:
+    """Return a test with one assertion; None if the output cannot be written as a literal."""
+    text = literal(output)
+    try:
+        equal = ast.literal_eval(text) == output
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    claim = f"assert {call_text('candidate', test_input)} == {text}"
+    return {"source": f"def check(candidate):\n    {claim}\n"} if equal else None
+
+
 STYLE = Style(
     "assert",
     AssertTest,
     SOURCE,
     AssertAttempt,
     show=lambda test: str(test.source),
+    text=text,
+    inputs=inputs,
+    expecting=expecting,
     options=("in_place",),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.reading import Key
+from sandbox.styles.source_text import call_text, literal
 from sandbox.styles.style import Style
 from sandbox.verdict import Verdict
 from sandbox.wire import NotPlain, encode, frame
@@ -15,6 +16,8 @@ from sandbox.worker.checker import Checker
 from sandbox.worker.compare import same_text
 from sandbox.worker.messages import Result, exception, not_loaded, row
 from sandbox.worker.watch import Stop
+
+ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however often each"}
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,13 @@ STYLE = Style(
     },
     CallAttempt,
     show=lambda test: repr(test.expected),
+    text=lambda test, name, compare, parse: (
+        f"assert {call_text(name, test)} == {literal(test['expected'])}{ORDERS.get(compare, '')}"
+    ),
+    inputs=lambda test, parse: [
+        {"args": list(test.get("args", ())), "kwargs": test.get("kwargs") or {}}
+    ],
+    expecting=lambda test_input, output: test_input | {"expected": output},
     make=make,
     payload=payload,
     compares=("exact", "unordered", "set"),

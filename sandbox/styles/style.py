@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,11 +10,27 @@ from typing import Any
 from sandbox.reading import Key, is_text, read_keys
 from sandbox.worker.attempt import Attempt
 
+Test = dict[str, Any]  # as a problem stores it: the values of its keys
+Input = dict[str, Any]  # {"args", "kwargs"} or {"stdin"}
+Parse = Callable[[str], ast.Module]  # raises SyntaxError, ValueError and RecursionError
+
 SOURCE = {"source": Key("Python source, as text", is_text, required=True)}
 
 
 def one(_: Any) -> int:
     return 1
+
+
+def source_of(test: Test, name: str, compare: str, parse: Parse) -> str:
+    return str(test.get("source", test))
+
+
+def no_inputs(test: Test, parse: Parse) -> list[Input]:
+    return []
+
+
+def no_test(test_input: Input, output: Any) -> Test | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -24,6 +41,10 @@ class Style:
     attempt: runs the tests of one job in a worker.
     payload: returns what the worker gets of a test, JSON types only. Raises NotPlain.
     show: returns what a test expects, for people.
+    text: returns a whole test for people; `name` is the function's.
+    inputs: returns the inputs of a test that are plain data.
+    expecting: returns the test that a program gives this output for an input; None if it cannot be
+        written.
     """
 
     name: str
@@ -31,6 +52,9 @@ class Style:
     keys: Mapping[str, Key]
     attempt: type[Attempt]
     show: Callable[[Any], str]
+    text: Callable[[Test, str, str, Parse], str] = source_of  # test, name, compare, parse
+    inputs: Callable[[Test, Parse], list[Input]] = no_inputs
+    expecting: Callable[[Input, Any], Test | None] = no_test
     make: Callable[..., Any] | None = None
     payload: Callable[[Any], dict[str, Any]] = asdict
     compares: tuple[str, ...] = ("exact",)  # values of `compare`

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
-from problems.encoding import dumps, literal, loads
+from problems.encoding import dumps, loads
 from problems.schema import (
     Problem,
     from_record,
@@ -30,6 +30,7 @@ from problems.schema import (
     write_parquet,
 )
 from sandbox.protocol import Limits, UnittestTest
+from sandbox.styles.source_text import literal
 
 atoms = (
     st.none()
@@ -173,7 +174,7 @@ def test_a_literal_evaluates_to_the_same_value(value: Any) -> None:
 def test_a_literal_of_a_set_is_equal_in_every_process() -> None:
     """`repr` orders members by hashes, which differ between processes for texts."""
     program = (
-        "from problems.encoding import literal; print(literal([{'a', 'b', 'c', 'd', 'e'}, "
+        "from sandbox.styles.source_text import literal; print(literal([{'a', 'b', 'c', 'd', 'e'}, "
         "{'k': frozenset('xyz')}, (1,), set()]))"
     )
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
