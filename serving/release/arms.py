@@ -36,8 +36,8 @@ class FirstPlace:
 
 
 class Arms:
-    """Raises OtherPlan for a plan that cannot be read. read: number of the last observation;
-    requests: how many there were; checkpoint: `read` as of the last one.
+    """The comparisons of a release. read: number of the last observation; requests: how many there
+    were; checkpoint: `read` as of the last one.
     """
 
     def __init__(self, release: Release) -> None:

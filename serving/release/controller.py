@@ -23,7 +23,6 @@ from serving.gateway.replicas import GatewayReplicas
 from serving.release.arms import Arms
 from serving.release.evidence import analyses_of, decision_of, evidence_of, waiting_for
 from serving.release.experiment import Action, breach_in, next_of
-from serving.release.plan import OtherPlan
 from serving.release.step_clock import StepClock
 
 RETRYABLE = (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError)
@@ -84,7 +83,7 @@ class Controller:
         if release is None:
             self._progress = None
             return None
-        action = self._action(release)
+        action = self._next(release, self.progress(release))
         if action is None:
             return None
         kind, step, detail = action
@@ -95,16 +94,8 @@ class Controller:
         logger.info("%s: %s (%s)", release.id, kind, " ".join(detail["reasons"]))
         return event
 
-    def _action(self, release: Release) -> Action | None:
-        """Return the event to record now: kind, step, detail."""
-        try:
-            progress = self.progress(release)
-        except OtherPlan as error:
-            return "aborted", release.step, {"reasons": [str(error)]}
-        return self._next(release, progress)
-
     def progress(self, release: Release) -> Progress:
-        """Return what is known of a release, with the newest observations. Raises OtherPlan."""
+        """Return what is known of a release, with the newest observations."""
         progress = self._progress
         if progress is None or progress.release != release.id:
             progress = Progress(release.id, Arms(release))
@@ -115,6 +106,7 @@ class Controller:
         return progress
 
     def _next(self, release: Release, progress: Progress) -> Action | None:
+        """Return the event to record now: kind, step, detail."""
         arms, step = progress.arms, release.step
         if fault := self._fault(release, arms):
             return "aborted", step, {"reasons": [fault], **evidence_of(arms)}

@@ -30,7 +30,7 @@ class ClusterNames:
 
 
 def shares_of(release: Release) -> dict[int, float]:
-    """Return version -> its share of the traffic, the champion first. Raises OtherPlan."""
+    """Return version -> its share of the traffic, the champion first."""
     plan = recorded_plan(release)
     shares = dict.fromkeys(release.challengers, 0.0)
     if release.state == "promoted":

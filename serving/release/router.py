@@ -18,7 +18,7 @@ from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.releases import Releases, deployed
 from serving.experiment.assignment import CHAMPION, assigned
 from serving.gateway.routing import Choice
-from serving.release.plan import OtherPlan, allocations, recorded_plan
+from serving.release.plan import allocations, recorded_plan
 
 logger = logging.getLogger(__name__)
 
@@ -110,10 +110,7 @@ class ReleaseRouter:
         now = next((release for release in releases if release.open), None)
         if now is None:
             return Traffic(champion)
-        try:
-            plan = recorded_plan(now)
-        except OtherPlan:  # the controller ends it
-            return Traffic(champion)
+        plan = recorded_plan(now)
         if not plan.steps:
             return Traffic(champion)
         step = allocations(now, plan)[now.step]

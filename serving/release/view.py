@@ -17,7 +17,7 @@ from serving.gateway.observations import Observations
 from serving.release.arms import Arms
 from serving.release.comparison import ArmComparison
 from serving.release.evidence import analyses_of, decision_of, guardrails_of, waiting_for
-from serving.release.plan import OtherPlan, Plan, needs
+from serving.release.plan import Plan, needs
 
 NEWEST = 6  # steps of an experiment that are shown
 
@@ -41,12 +41,7 @@ def details(
     new. The first challenger's guardrails, primary metric and decision are there twice: at the top,
     and in `arms` with those of the others.
     """
-    try:
-        new = Arms(release)
-    except OtherPlan as error:
-        return (
-            _facts(release) | UNREADABLE | {"decision": {"kind": "keep", "reasons": [str(error)]}}
-        )
+    new = Arms(release)
     arms = new if known is None else known.setdefault(release.id, new)
     arms.follow(release, observations)
     analyses = analyses_of(release, arms, observations)
@@ -98,16 +93,6 @@ class Views:
 
 
 OF_THE_FIRST = ("guardrails", "sample_ratio_p_value", "primary", "decision")
-UNREADABLE: dict[str, Any] = {  # of a release whose plan cannot be read
-    "steps": [],
-    "waiting": "",
-    "guardrails": [],
-    "sample_ratio_p_value": 1.0,
-    "primary": None,
-    "needs": [],
-    "requests": 0,
-    "arms": [],
-}
 
 
 def _arm(

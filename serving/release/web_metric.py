@@ -15,7 +15,6 @@ from resources.registry.releases import Release, Releases
 from serving.gateway.observations import Observations
 from serving.release.manifests import shares_of
 from serving.release.page import found
-from serving.release.plan import OtherPlan
 from serving.release.view import Views
 
 
@@ -53,16 +52,12 @@ def analysis_of(release: Release, view: dict[str, Any]) -> ReleaseHealth:
     """Return the analysis of a release. view: of `details`."""
     compared = [row for arm in view["arms"] if arm["share"] for row in arm["guardrails"]]
     breached = any(row["p_value"] <= row["level"] for row in compared)
-    try:
-        shares = shares_of(release)
-    except OtherPlan:
-        shares = {release.champion: 1.0, **dict.fromkeys(release.challengers, 0.0)}
     return ReleaseHealth(
         release=release.id,
         state=release.state,
         step=release.step,
         healthy=not breached and release.state in ("running", "paused", "promoted"),
-        shares=shares,
+        shares=shares_of(release),
         decision=view["decision"]["kind"],
         reasons=view["decision"]["reasons"],
     )
