@@ -19,7 +19,7 @@ from evaluation.benchmarks.published import Opened
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import read
 from evaluation.generation.completion_sources import (
-    Endpoint,
+    EndpointSource,
     Form,
     GenerationReport,
     Source,
@@ -164,7 +164,7 @@ def source_of(model: str, endpoint: str, form: str) -> Source:
     Raises FileNotFoundError.
     """
     if endpoint:
-        return Endpoint(endpoint, model or "champion", "base" if form == "base" else "chat")
+        return EndpointSource(endpoint, model or "champion", "base" if form == "base" else "chat")
     return replace(folder_of(model), form=cast(Form, form))
 
 

@@ -18,10 +18,10 @@ from typing import Any, Literal
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.completions import Completion
 from evaluation.generation.completion_cache import CompletionCache, keys
-from evaluation.generation.openai_client import Endpoint, request_all
+from evaluation.generation.openai_client import EndpointSource, request_all
 from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 
-__all__ = ["Endpoint", "Folder", "Source", "complete", "folder_of", "generate_completions"]
+__all__ = ["EndpointSource", "Folder", "Source", "complete", "folder_of", "generate_completions"]
 
 Form = Literal["auto", "chat", "base"]
 
@@ -78,7 +78,7 @@ class Folder:
         )
 
 
-Source = Folder | Endpoint
+Source = Folder | EndpointSource
 
 
 @dataclass
@@ -164,7 +164,7 @@ def complete(
         if on_progress:
             on_progress(sum(key in completions for key in rows), len(rows))
         if cached < len(set(rows)):
-            if isinstance(source, Endpoint):
+            if isinstance(source, EndpointSource):
                 request_all(source, prompts, rows, sampling, completion_cache, on_progress)
             else:
                 _generate(source, prompts, sampling, completion_cache, on_progress)

@@ -32,7 +32,7 @@ class MissingCompletions(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class EndpointSource:
     """An OpenAI-compatible server that generates completions.
 
     `url` ends before /chat/completions. `form` base uses /completions with the raw prompt. Keys
@@ -70,7 +70,7 @@ class Endpoint:
 
 
 def request_all(
-    source: Endpoint,
+    source: EndpointSource,
     prompts: Sequence[Prompt],
     rows: Sequence[Key],
     sampling: Sampling,
@@ -112,7 +112,7 @@ class _Requests:
 
     def __init__(
         self,
-        source: Endpoint,
+        source: EndpointSource,
         client: endpoint.Endpoint,
         sampling: Sampling,
         cache: CompletionCache,

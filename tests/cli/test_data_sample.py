@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from cli.data.sample import data_sample
-from evaluation.generation.completion_sources import Endpoint
+from evaluation.generation.completion_sources import EndpointSource
 from evaluation.sampling import Sampling
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
@@ -71,7 +71,7 @@ def added(folder: Path, row: dict[str, Any]) -> Home:
 def test_a_model_verifies_a_source_without_references(tmp_path: Path, writer: str) -> None:
     tests = [f"assert twice({n}) == {2 * n}" for n in (0, 1, 3, -5)]
     home = added(tmp_path, ACECODE | {"inferences": None, "test_cases": tests})
-    endpoint = Endpoint(writer, "writer", at_once=1)
+    endpoint = EndpointSource(writer, "writer", at_once=1)
     sampling = Sampling(n=6, temperature=0.8, max_new_tokens=64)
     assert data_sample("mine", endpoint, sampling, None, home, Console(quiet=True)) == 0
     [problem] = load("mine", read_sources(home.path)["mine"]).problems
@@ -86,4 +86,4 @@ def test_a_model_verifies_a_source_without_references(tmp_path: Path, writer: st
 def test_a_source_that_needs_no_samples_is_refused(tmp_path: Path, name: str, message: str) -> None:
     home = added(tmp_path, KODCODE)
     with pytest.raises(ProblemError, match=message):
-        data_sample(name, Endpoint("", ""), Sampling(), None, home, Console(quiet=True))
+        data_sample(name, EndpointSource("", ""), Sampling(), None, home, Console(quiet=True))

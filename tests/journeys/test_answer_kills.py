@@ -18,7 +18,7 @@ import pytest
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.completions import Completion
 from evaluation.generation.completion_sources import (
-    Endpoint,
+    EndpointSource,
     GenerationReport,
     Source,
     generate_completions,
@@ -99,7 +99,7 @@ def test_thirty_kills_lose_and_repeat_no_completion(
     total, kills = SAMPLING.n * len(benchmark.problems), 30
     with served(folder, Home(tmp_path / "home")) as gateway, proxy_to(gateway) as proxy:
         proxy.wait_s = 0.02
-        source = Endpoint(proxy.url, "champion", at_once=AT_ONCE)
+        source = EndpointSource(proxy.url, "champion", at_once=AT_ONCE)
         kill_repeatedly(
             benchmark,
             source,

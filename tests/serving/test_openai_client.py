@@ -24,7 +24,7 @@ import pytest
 from decoding.draws import nth_seed
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.generation.completion_sources import (
-    Endpoint,
+    EndpointSource,
     Folder,
     GenerationReport,
     generate_completions,
@@ -74,9 +74,9 @@ def proxy(gateway: str) -> Iterator[FaultyProxy]:
         yield opened
 
 
-def endpoint(proxy: FaultyProxy, **changes: Any) -> Endpoint:
+def endpoint(proxy: FaultyProxy, **changes: Any) -> EndpointSource:
     return replace(
-        Endpoint(proxy.url, "champion", at_once=4, timeout_s=30.0, pause_s=0.001), **changes
+        EndpointSource(proxy.url, "champion", at_once=4, timeout_s=30.0, pause_s=0.001), **changes
     )
 
 
@@ -167,7 +167,10 @@ def test_a_silent_endpoint_times_out(benchmark: Benchmark, tmp_path: Path) -> No
     ):
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         generate_completions(
-            benchmark, Endpoint(url, "champion", timeout_s=0.2, pause_s=0.001), GREEDY, tmp_path
+            benchmark,
+            EndpointSource(url, "champion", timeout_s=0.2, pause_s=0.001),
+            GREEDY,
+            tmp_path,
         )
 
 
@@ -229,11 +232,11 @@ PASS = """
 import sys
 from pathlib import Path
 from evaluation.benchmarks import heldout
-from evaluation.generation.completion_sources import Endpoint, generate_completions
+from evaluation.generation.completion_sources import EndpointSource, generate_completions
 from evaluation.sampling import Sampling
 from problems.schema import read_parquet
 asked, source = heldout(read_parquet(Path(sys.argv[1]))), \
-Endpoint(sys.argv[2], "champion", at_once=4)
+EndpointSource(sys.argv[2], "champion", at_once=4)
 generate_completions(asked, source, Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
 """
 
