@@ -25,10 +25,10 @@ from problems.production import capped
 from problems.schema import Problem
 from problems.stored import stored_problems
 from resources.home import NotReady
+from resources.preflight import check_agents
 from resources.registry.regressions import RegressionSet
 from resources.run_context import StageContext, StageOutput
 from rewards.components.efficiency import with_costs
-from verl_jobs.config.agents import Agents
 from verl_jobs.config.training import Training
 
 
@@ -44,7 +44,8 @@ def training_rows(stage: StageContext) -> Artifact:
     selects = training_of(stage).selects_problems
     lost = regression_problems(stage) if selects else []
     if profile.training.agents.on:
-        check_conversations(profile.training.agents, stored_problems(clean.path))
+        check_agents(profile.training.agents)
+        check_conversations(stored_problems(clean.path))
 
     def make(folder: Path) -> StageOutput:
         problems = stored_problems(clean.path)
@@ -130,16 +131,8 @@ def regression_problems(stage: StageContext) -> list[Problem]:
     return [task.as_problem() for task in regressions]
 
 
-def check_conversations(agents: Agents, problems: Sequence[Problem]) -> None:
-    """Raise NotReady if no Generator would be trained, or if no problem has a visible test.
-
-    Without visible tests the Executor has nothing to report.
-    """
-    if agents.trains == "reviewer":
-        raise NotReady(
-            "training.agents.trains: reviewer trains no model that writes programs: run "
-            "`ratchet reviewer reinforce` instead"
-        )
+def check_conversations(problems: Sequence[Problem]) -> None:
+    """Raise NotReady if no problem has a visible test, which is what the Executor reports."""
     if not any(problem.visible_tests for problem in problems if problem.split == "train"):
         raise NotReady(
             "training.agents: no training problem has a visible test, which conversations need: "

@@ -23,6 +23,7 @@ from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
 from resources.run_record import next_id
+from verl_jobs.config.agents import Agents
 from verl_jobs.gguf.source import find, names_gguf
 from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 from verl_jobs.sft.start import UnfitStart
@@ -89,6 +90,7 @@ def check_policy(home: Home, profile: Profile) -> None:
     """
     if damage := Registry(home.path, profile.storage.mlflow).damage():
         raise NotReady(damage)  # a training writes its metrics there
+    check_agents(profile.training.agents)
     try:
         check_settings(profile.training)
         if profile.base:
@@ -104,6 +106,15 @@ def check_policy(home: Home, profile: Profile) -> None:
         _check_gate(home, profile)
     except CannotTrain as error:
         raise NotReady(str(error)) from None
+
+
+def check_agents(agents: Agents) -> None:
+    """Raise NotReady if no model that writes programs would be trained."""
+    if agents.trains == "reviewer":
+        raise NotReady(
+            "training.agents.trains: reviewer trains no model that writes programs: run "
+            "`ratchet reviewer reinforce` instead"
+        )
 
 
 def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> None:

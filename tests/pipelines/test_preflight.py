@@ -15,6 +15,7 @@ from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.preflight import check_policy
 from tests.pipelines.home_builder import HomeBuilder
+from verl_jobs.config.agents import Agents
 from verl_jobs.config.training import Training
 
 LONG = Training(answer_tokens=5000)
@@ -62,6 +63,12 @@ def test_a_named_base_with_benchmarks_alone_is_refused(tmp_path: Path) -> None:
     add_source(home.path, "mine", tmp_path / "rows.jsonl")
     with pytest.raises(NotReady, match="no problem of the sources may be trained on"):
         check_policy(home, profile)
+
+
+def test_a_pipeline_run_does_not_train_a_reviewer(tmp_path: Path) -> None:
+    training = Training(agents=Agents(trains="reviewer", generator="g"))
+    with pytest.raises(NotReady, match="ratchet reviewer reinforce"):
+        check_policy(Home(tmp_path / "home"), Profile(training=training))
 
 
 def test_a_gate_whose_benchmark_cannot_be_read_is_refused(tmp_path: Path) -> None:
