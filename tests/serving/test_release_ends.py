@@ -11,8 +11,6 @@ import pytest
 from serving.gateway.catalog import LoadFault
 from serving.gateway.replicas import GatewayReplicas
 from serving.release.plan import plan_of
-from serving.release.router import ReleaseRouter
-from serving.release.view import details
 from tests.serving.traffic import SETTINGS, Site
 
 
@@ -26,20 +24,6 @@ def test_a_rollback_in_the_ledger_ends_the_release(site: Site) -> None:
     site.ledger.rollback("by hand")
     assert site.tick() == "aborted"
     assert {choice.version for choice in site.send(10)} == {1}
-
-
-def test_a_plan_of_another_version_ends_the_release_and_the_deployed_version_answers(
-    site: Site,
-) -> None:
-    plan = plan_of(SETTINGS, "gradual", 1).model_dump(mode="json") | {"steps": [{"part": 0.5}]}
-    release = site.releases.open(1, 2, plan, why="an older version")
-    router = ReleaseRouter(site.releases, site.ledger, site.champion)
-    assert {router.choose(f"user-{n}").version for n in range(100)} == {1}
-    reasons = details(release, site.observations)["decision"]["reasons"]
-    assert site.tick() == "aborted"
-    [reason] = site.last().last.detail["reasons"]
-    assert [reason] == reasons
-    assert "steps.0.share: Field required" in reason
 
 
 @pytest.mark.parametrize(("after_s", "event"), [(-1, ""), (1, "aborted")])
