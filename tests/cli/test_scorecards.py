@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from problems.columns import ProblemError
 from resources.home import NotReady
 from resources.settings import Settings
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).parents[3] / "shared" / "data"))
 HUMANEVAL = DATA / "humaneval" / "HumanEval.jsonl.gz"
 QUIET = Console(quiet=True)
 needs_files = pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"no benchmark files in {DATA}")

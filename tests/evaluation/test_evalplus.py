@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from evaluation.judging.plus_task import PlusTask
 from problems.verification.outputs import Output, OutputRequest, outputs
 from sandbox.sandbox import Runs, Sandbox, SandboxConfig
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FILES = {
     "HumanEval": DATA / "humanevalplus/HumanEvalPlus.jsonl.gz",
     "Mbpp": DATA / "mbppplus/MbppPlus.jsonl.gz",
