@@ -5,7 +5,6 @@ Garbage is rejected with a named reason, and nothing is requested twice.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from problems.json_lines import line_of
 from problems.schema import Problem, write_parquet
 from problems.synthesis.endpoint import TRIES, Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, Replies, Reply
@@ -207,9 +207,8 @@ def test_the_budget_ends_the_pass(proxy: FaultyProxy, sandbox: Sandbox, tmp_path
 
 
 def test_a_broken_line_of_the_journal_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "replies").write_text(
-        json.dumps({"question": "a", "text": "b", "tokens": 1}) + "\n{}\n", encoding="utf-8"
-    )
+    line = line_of({"question": "a", "text": "b", "tokens": 1})
+    (tmp_path / "replies").write_bytes(line + b"{}\n")
     with pytest.raises(ValueError, match="line 2"), Replies(tmp_path / "replies", _Never()):
         pass
 
