@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from problems.columns import ProblemError
-from problems.json_lines import HASH
+from problems.json_lines import HASH, line_of
 from problems.schema import Problem, set_hash, write_parquet
 from problems.verification.verification import Verification, VerifiedProblems, verify
 from problems.verification.verification_batch import ANY_ANSWER, NoVerdict, idle_answer
@@ -277,9 +277,8 @@ def test_measured_times_are_journalled_and_propose_limits(sandbox: Sandbox, tmp_
 def test_a_journal_without_times_proposes_no_limits(sandbox: Sandbox, tmp_path: Path) -> None:
     verify([toy("quick", "def f(x): return x + 1")], sandbox, tmp_path / "journal")
     row = json.loads((tmp_path / "journal").read_text())
-    (tmp_path / "journal").write_text(
-        json.dumps({key: row[key] for key in row if key not in ("wall_s", "peak_mb", HASH)}) + "\n"
-    )
+    without = {key: row[key] for key in row if key not in ("wall_s", "peak_mb", HASH)}
+    (tmp_path / "journal").write_bytes(line_of(without))
     verified = verify([toy("quick", "def f(x): return x + 1")], sandbox, tmp_path / "journal")
     assert len(verified.problems) == 1
     assert verified.measured == ()
@@ -309,10 +308,8 @@ def test_demonstrations_are_not_checked_with_mutants(sandbox: Sandbox, tmp_path:
 def test_journal_entries_depend_on_the_rules(sandbox: Sandbox, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     first = verify([toy()], sandbox, journal)
-    (tmp_path / "journal").write_text(
-        '{"content_hash": "x", "problem_id": "y", "reason": null, "detail": "", "isolation": ""}\n'
-        + journal.read_text()
-    )
+    old = {"content_hash": "x", "problem_id": "y", "reason": None, "detail": "", "isolation": ""}
+    journal.write_bytes(line_of(old) + journal.read_bytes())
     second, again = verify([toy()], sandbox, journal, Verification(mutants=1)), Counted(sandbox)
     assert second.strength[0].mutants == 1 < first.strength[0].mutants
     assert verify([toy()], again, journal) == first
