@@ -94,9 +94,9 @@ def environment(venv: Path, torch: str, vllm: str) -> None:
     project = tomllib.loads((clone / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [each for each in project["dependencies"] if not each.startswith("torch==")]
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    pip = [venv / "bin" / "python", "-m", "pip", "install"]
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install"]
     subprocess.run([*pip, *wanted, f"torch=={torch}", f"vllm=={vllm}"], check=True)
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", clone], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", str(clone)], check=True)
 
 
 def make(

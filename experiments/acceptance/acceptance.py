@@ -20,6 +20,7 @@ from experiments.acceptance.checks import PARTS, measures, results
 from experiments.acceptance.drive import Events, Watcher, run_pipeline, settings_of
 from experiments.acceptance.evidence import collect
 from pipelines.launch import INTERRUPTED
+from pipelines.process import restore_sigint
 from pipelines.run_worker import BUSY
 from problems.catalogue import add_source
 from resources.doctor import MachineCheck, findings
@@ -40,6 +41,7 @@ def accept(device: Device, folder: Path, console: Console, base: str = "", until
     folder's home, 130 for Ctrl-C. Raises NotReady and other errors of a pipeline run that cannot
     start.
     """
+    restore_sigint()  # a shell's background job ignores it, and `until` stops by it
     folder.mkdir(parents=True, exist_ok=True)
     settings = settings_of(device, folder, base)
     events = Events(folder)

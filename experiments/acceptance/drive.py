@@ -52,7 +52,7 @@ def settings_of(device: str, folder: Path, base: str = "") -> Settings:
     embedded family. On a GPU the engine is vLLM if it can be imported, else transformers.
     """
     profile = Path(__file__).with_name(f"{'base-' if base else ''}{device}.yaml")
-    changes = (f"base={base}",) if base else ()
+    changes: tuple[str, ...] = (f"base={base}",) if base else ()
     if device == "cuda" and import_fault("vllm"):
         changes += ("training.engine=transformers",)
     return Settings(Home(folder / "home"), str(profile), changes, chosen=True)

@@ -84,16 +84,24 @@ def test_a_bundle_of_this_environment_starts_ratchet_elsewhere(tmp_path: Path) -
     site = next(venv.glob("lib/python3.*/site-packages"))
     kept = {"typer", "click", "rich", "shellingham"}
     without = [path.name for path in site.iterdir() if path.name not in kept]
-    command = [sys.executable, str(BUNDLE), "make", str(tmp_path / "bundle"), "--environment", venv]
+    command = [
+        sys.executable,
+        str(BUNDLE),
+        "make",
+        str(tmp_path / "bundle"),
+        "--environment",
+        str(venv),
+    ]
     extra = tmp_path / "model.gguf"
     extra.write_bytes(b"weights")
     subprocess.run(
-        [*command, "--part-mib", "0.1", "--host-torch", "--add", extra, "--without", *without],
+        [*command, "--part-mib", "0.1", "--host-torch", "--add", str(extra), "--without", *without],
         check=True,
     )
     target = tmp_path / "host"
-    install = [sys.executable, tmp_path / "bundle" / "bundle.py", "install", tmp_path / "bundle"]
-    subprocess.run([*install, "--to", target, "--clone", clone], check=True)
+    packed_bundle = tmp_path / "bundle"
+    install = [sys.executable, str(packed_bundle / "bundle.py"), "install", str(packed_bundle)]
+    subprocess.run([*install, "--to", str(target), "--clone", str(clone)], check=True)
     assert (target / "files" / "model.gguf").read_bytes() == b"weights"
     shown = subprocess.run(
         [target / "bin" / "ratchet", "--help"], capture_output=True, text=True, check=True
