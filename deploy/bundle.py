@@ -31,7 +31,7 @@ from pathlib import Path
 INDEX, PART = "bundle.json", "part-{:03d}"
 TORCH = ("torch", "torchgen", "functorch", "triton", "torchvision", "torchaudio", "nvidia")
 # parts of packages that no training uses
-UNUSED = ("ray/jars", "ray/rllib", "ray/dashboard/client", "mlflow/server/js", "pip")
+UNUSED = ("ray/jars", "ray/rllib", "mlflow/server/js", "pip")
 FATBIN, CUBIN = 0xBA55ED50, 2
 
 
@@ -121,6 +121,8 @@ def make(
             name = f"site/{path.relative_to(site)}"
             content = only(path.read_bytes(), arch) if arch and path.suffix == ".so" else None
             _add(archive, path, name, content)
+        for path in programs(venv / "bin"):
+            _add(archive, path, f"bin/{path.name}", None)
         for each in add:
             file, _, name = each.partition("=")
             _add(archive, Path(file), f"files/{name or Path(file).name}", None)
@@ -150,6 +152,15 @@ def packed(site: Path, without: Sequence[str]) -> Iterator[Path]:
             ours = name.startswith("__editable__") or name == "direct_url.json"
             if not ours and not name.endswith(".pyc") and f"{folder}/{name}" not in left_out:
                 yield Path(folder, name)
+
+
+def programs(folder: Path) -> Iterator[Path]:
+    """Yield the binaries that packages start, such as ruff; scripts name this machine's python."""
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                if file.read(4) == b"\x7fELF":
+                    yield path
 
 
 def only(library: bytes, arch: int) -> bytes:
@@ -206,7 +217,7 @@ def install(folder: Path, venv: Path, clone: Path) -> None:
     site = venv / "lib" / ours / "site-packages"
     subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", venv], check=True)
     with tarfile.open(fileobj=io.BufferedReader(Joined(folder, index["parts"])), mode="r|xz") as a:
-        _extract(a, site, venv / "files")
+        _extract(a, {"site": site, "bin": venv / "bin", "files": venv / "files"})
     (site / "ratchet.pth").write_text(f"{clone.resolve()}\n", encoding="utf-8")
     if torch:
         paths = "".join(f"{each}\n" for each in host if each != site)
@@ -220,11 +231,11 @@ def install(folder: Path, venv: Path, clone: Path) -> None:
     print(f"{venv}: torch {torch + ' of this host' if torch else index['torch']}")
 
 
-def _extract(archive: tarfile.TarFile, site: Path, files: Path) -> None:
+def _extract(archive: tarfile.TarFile, folders: dict[str, Path]) -> None:
     for member in archive:
         top, _, rest = member.name.partition("/")
         member.name = rest
-        archive.extract(member, {"site": site, "files": files}[top], filter="data")
+        archive.extract(member, folders[top], filter="data")
 
 
 def _host_torch() -> str:
