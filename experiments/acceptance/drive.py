@@ -92,20 +92,27 @@ class Events:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / EVENTS
-        self.seen: dict[str, float] = {}
+        kept: dict[str, Any] = {"seen": {}, "ran": 0.0}
         if self.path.exists():
-            self.seen = json.loads(self.path.read_text(encoding="utf-8"))
-        self.before = max(self.seen.values(), default=0.0)
+            kept = json.loads(self.path.read_text(encoding="utf-8"))
+        self.seen: dict[str, float] = kept["seen"]
+        self.before: float = kept["ran"]
         self.called_at = time.monotonic()
 
     def note(self, event: str) -> bool:
         """Record an event. Return whether it is new."""
-        if event in self.seen:
-            return False
-        now = self.before + time.monotonic() - self.called_at
-        self.seen[event] = round(now, 1)
-        write_atomic(self.path, json.dumps(self.seen))
-        return True
+        new = event not in self.seen
+        if new:
+            self.seen[event] = round(self._ran(), 1)
+            self.keep()
+        return new
+
+    def keep(self) -> None:
+        """Write how long the command has run: a kill loses the seconds since the last call."""
+        write_atomic(self.path, json.dumps({"seen": self.seen, "ran": round(self._ran(), 1)}))
+
+    def _ran(self) -> float:
+        return self.before + time.monotonic() - self.called_at
 
 
 class Watcher(threading.Thread):
@@ -121,7 +128,7 @@ class Watcher(threading.Thread):
         super().__init__(daemon=True, name="acceptance")
         self.folder, self.home, self.events, self.on_event = folder, home, events, on_event
         self.ended = threading.Event()
-        self.sampled_at, self.before = 0.0, reading()
+        self.sampled_at, self.kept_at, self.before = 0.0, 0.0, reading()
 
     def __enter__(self) -> Watcher:
         self.start()
@@ -139,6 +146,10 @@ class Watcher(threading.Thread):
     def run(self) -> None:
         while not self.ended.wait(LOOK_S):
             self.look()
+            if time.monotonic() - self.kept_at > SAMPLE_S:
+                self.events.keep()
+                self.kept_at = time.monotonic()
+        self.events.keep()
 
     def look(self) -> None:
         """Note what has happened since the last look, and act on it."""

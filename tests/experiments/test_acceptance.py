@@ -133,12 +133,13 @@ def test_without_demonstrations_the_supervised_part_does_not_apply() -> None:
     assert states["supervised"] == "not applicable"
 
 
-def test_seconds_between_two_calls_do_not_count(tmp_path: Path) -> None:
-    (tmp_path / "events.json").write_text('{"started": 0.0, "supervised": 40.0}')
+def test_seconds_of_all_calls_count_and_those_between_them_do_not(tmp_path: Path) -> None:
+    (tmp_path / "events.json").write_text('{"seen": {"supervised": 40.0}, "ran": 500.0}')
     events = Events(tmp_path)
     assert not events.note("supervised")
     assert events.note("first_step")
-    assert 40.0 <= events.seen["first_step"] < 60.0
+    assert 500.0 <= events.seen["first_step"] < 520.0
+    assert Events(tmp_path).before >= 500.0
 
 
 def test_a_gpu_gets_the_rates_of_its_type() -> None:
