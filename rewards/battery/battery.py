@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
 from artifacts.hashing import hash_data
@@ -21,6 +21,9 @@ from rewards.judging import Judged, judge
 from rewards.score import Score
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
+
+LENGTHS = tuple(10 * 2**k for k in range(13))  # of statements, in characters: up to 40,960
+PADDING = " It is guaranteed that the input is as described."
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,11 @@ def run_battery(
         BatteryRow(f"search, {finding.name}", finding.passed, finding.seen, finding.exploit)
         for finding in search(reward, sandbox, task, seed)
     )
-    rows = (*_rows(reward, scores, task), *_laws(reward, sandbox, judged, scores), *search_rows)
+    rows = (
+        *_rows(reward, scores, task),
+        *_laws(reward, sandbox, judged, scores, task),
+        *search_rows,
+    )
     hashed = {
         "reward": reward_hash(reward.config),
         "task": task,
@@ -141,7 +148,7 @@ def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Batte
 
 
 def _laws(
-    reward: Reward, sandbox: Sandbox, judged: dict[str, Judged], scores: dict[str, Score]
+    reward: Reward, sandbox: Sandbox, judged: dict[str, Judged], scores: dict[str, Score], task: str
 ) -> Iterator[BatteryRow]:
     """Check what must hold for any completion.
 
@@ -171,6 +178,7 @@ def _laws(
         not changed,
         f"{len(again)} completions twice" if not changed else f"changed: {changed[0]}",
     )
+    yield _statement_law(reward, judged, task)
     any_one = next(iter(judged.values()))
     lost = reward.score(
         any_one.task,
@@ -179,6 +187,39 @@ def _laws(
     )
     yield BatteryRow(
         "a failure of the judge is no score", lost.value is None, f"value {lost.value}"
+    )
+
+
+def _statement_law(reward: Reward, judged: dict[str, Judged], task: str) -> BatteryRow:
+    """Check that the order of completions holds for short and long statements, by the same
+    reports.
+    """
+    statements = {
+        f"{name}, {length} characters": (name, (case.task.statement + PADDING * length)[:length])
+        for name, case in CASES[task].items()
+        for length in LENGTHS
+    }
+    variants = {
+        f"{statement}: {which}": replace(
+            judged[f"{name}: {which}"],
+            task=replace(judged[f"{name}: {which}"].task, statement=text),
+        )
+        for statement, (name, text) in statements.items()
+        for which in ("reference", "wrong", "empty")
+    }
+    values = {
+        name: float("nan") if score.value is None else score.value
+        for name, score in _scores(reward, variants).items()
+    }
+    wrong = [
+        name
+        for name in statements
+        if not values[f"{name}: reference"] > values[f"{name}: wrong"] > values[f"{name}: empty"]
+    ]
+    return BatteryRow(
+        "reference over wrong over empty, whatever the length of the statement",
+        not wrong,
+        f"{len(statements)} statements" if not wrong else f"not for {wrong[0]}",
     )
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import contextlib
 import io
 import linecache
 import os
@@ -42,6 +43,7 @@ from sandbox.child.objects import encode_result
 from sandbox.wire import NotPlain, decode, dump, frame
 
 REQUEST, CHANNEL, GATE = 3, 4, 5
+FILE = "program.py"
 OUTER = 3  # parts of every call: [args, kwargs], args, kwargs
 
 
@@ -66,6 +68,8 @@ def run(style: str) -> NoReturn:
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         send(b"C", f"{type(error).__name__}: {error}"[:300])
         os._exit(0)
+    if style != "unittest":  # whose tests may count the files in the folder
+        _place(source)
     if style == "stdio":
         _script(code)
     module = _module("program")
@@ -94,6 +98,7 @@ def rehearse() -> None:
     """Do what `run` does with a correct program of style `call`, in a process that continues
     afterwards.
     """
+    main = sys.modules["__main__"]
     send(b"S")
     os.read(GATE, 1)
     entry_point, source, *calls = _request()
@@ -101,6 +106,7 @@ def rehearse() -> None:
     for call in calls:
         _answer(candidate, call)
     del sys.modules["program"]
+    sys.modules["__main__"] = main
 
 
 def _request() -> list[str]:
@@ -113,8 +119,19 @@ def _compiled(source: str) -> types.CodeType:
     """
     source = source.removeprefix("\ufeff")
     lines = [f"{line}\n" for line in source.split("\n")]
-    linecache.cache["program.py"] = (len(source), None, lines, "program.py")
-    return compile(source, "program.py", "exec", dont_inherit=True)
+    linecache.cache[FILE] = (len(source), None, lines, FILE)
+    return compile(source, FILE, "exec", dont_inherit=True)
+
+
+def _place(source: str) -> None:
+    """Make the program a file in its folder, where the processes that it starts find it: by its
+    path, or by its name, as those of `multiprocessing` with the method spawn do.
+    """
+    with contextlib.suppress(OSError):
+        file = os.open(FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+        os.write(file, source.encode("utf-8", "surrogatepass"))
+        os.close(file)
+    sys.path.insert(0, os.getcwd())
 
 
 def read_request() -> list[bytes]:
@@ -138,7 +155,7 @@ def use_streams() -> None:
     """
     sys.stdin, sys.stdout, sys.stderr = _streams()
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-    sys.argv = ["program.py"]
+    sys.argv = [FILE]
 
 
 def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
@@ -150,10 +167,14 @@ def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
 
 
 def _module(name: str) -> types.ModuleType:
-    """Create a real module, so that dataclasses, typing and pickle find it."""
+    """Create a real module, so that dataclasses, typing and pickle find it. The main module is it,
+    or an empty one: processes that a program starts must not run that of this process.
+    """
     module = types.ModuleType(name)
-    module.__file__ = "program.py"
+    module.__file__ = os.path.join(os.getcwd(), FILE)
     sys.modules[name] = module
+    if name != "__main__":
+        sys.modules["__main__"] = types.ModuleType("__main__")
     return module
 
 

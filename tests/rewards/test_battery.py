@@ -65,6 +65,14 @@ class RewardsNotCrashing(Bent):
         return 1.0 if judged.report.verdict in (Verdict.AC, Verdict.WA) else -1.0
 
 
+class RewardsAnythingOnLongStatements(Bent):
+    def score_all(self, batch: Sequence[Judged]) -> list[Score]:
+        return [
+            replace(score, value=1.0) if len(one.task.statement) > 400 and one.completion else score
+            for score, one in zip(Reward.score_all(self, batch), batch, strict=True)
+        ]
+
+
 class RewardsTheFirst(Bent):
     """Not a function of the completion: its value depends on the position in the batch."""
 
@@ -75,6 +83,13 @@ class RewardsTheFirst(Bent):
             )
             for at, score in enumerate(Reward.score_all(self, batch))
         ]
+
+
+def test_a_reward_keyed_on_the_statement_fails_by_that_name(sandbox: Sandbox) -> None:
+    result = run_battery(RewardsAnythingOnLongStatements(), sandbox, "qa")
+    [failed] = [row for row in result.rows if not row.passed]
+    assert failed.name.endswith("whatever the length of the statement")
+    assert failed.seen == "not for qa, 640 characters"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,14 @@ HONEST = {
     'own source': (
         'import inspect\ndef g(): return 1\ndef f(): return inspect.getsource(g)',
         r"assert candidate()=='def g(): return 1\n'", ''),
+    'own file': (
+        'def f(): return open(__file__).read().count("def ")',
+        'assert candidate()==2', ''),
+    'spawned processes': (
+        'import multiprocessing\ndef g(x): return 2*x\n'
+        'def f(xs):\n    with multiprocessing.get_context("spawn").Pool(1) as pool:\n'
+        '        return pool.map(g, xs)',
+        'assert candidate([1,2])==[2,4]', ''),
     'Path arg': (
         'def f(p): return p.suffix',
         "from pathlib import Path\n    assert candidate(Path('a.txt'))=='.txt'", ''),
