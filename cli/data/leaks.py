@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,9 @@ from rich.text import Text
 from artifacts.atomic import write_atomic
 from cli.lookup.damage import FILES_ARE_DAMAGED
 from pipelines.watch.text import print_text
+from pipelines.watch.view import StageRow
 from problems.columns import ProblemError
+from resources.progress import Line
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from problems.schema import Problem
 
 MAX_ROWS = 20
+EVERY_S = 5.0  # seconds between two lines of progress
 
 
 def data_leaks(
@@ -62,7 +66,14 @@ def data_leaks(
         problem for name in benchmarks for problem in gated_tasks(name, data, settings.home.path)
     ]
     with Sandbox(settings.profile.sandbox) as sandbox:
-        findings = find_leaks(problems, gated, sandbox, settings.profile.curation.sentence_model)
+        findings = find_leaks(
+            problems,
+            gated,
+            sandbox,
+            settings.profile.curation.sentence_model,
+            settings.home.path / "leaks.jsonl",
+            _progress(),
+        )
     if out:
         lines = [json.dumps(asdict(finding), ensure_ascii=False) for finding in findings]
         write_atomic(out, "".join(f"{line}\n" for line in lines))
@@ -76,6 +87,20 @@ def data_leaks(
     if counts["leak"]:
         return 1
     return FILES_ARE_DAMAGED if rejected else 0
+
+
+def _progress() -> Callable[[int, int], None]:
+    """Return a callback that prints the count and the time left on stderr, every few seconds."""
+    row, printed_s = StageRow("rows"), time.monotonic()
+
+    def on_progress(done: int, total: int) -> None:
+        nonlocal printed_s
+        row.count(Line(t=time.time(), stage="leaks", event="at", done=done, total=total))
+        if time.monotonic() - printed_s > EVERY_S:
+            printed_s = time.monotonic()
+            print(f"rows compared: {row.progress}", file=sys.stderr, flush=True)
+
+    return on_progress
 
 
 def gated_tasks(name: str, data: Path | None, home: Path) -> list[Problem]:

@@ -207,7 +207,8 @@ def test_leftovers_of_a_program_are_invisible_to_the_next(level: Sandbox) -> Non
         "open('d', 'w').close()\nos.chmod('.', 0)"
     )
     find = (
-        "import os, glob\nprint('yes' if os.listdir() != ['program.py'] or glob.glob('/dev/shm/*') else 'no')\n"
+        "import os, glob\nfound = os.listdir() + glob.glob('/dev/shm/*')\n"
+        "print('yes' if any('program.py' not in path for path in found) else 'no')\n"
         "open('mine', 'w')"
     )
     for _ in range(3):

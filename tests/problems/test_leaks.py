@@ -1,0 +1,67 @@
+"""A search for leaks is journaled row by row, and says how far it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from problems.cleaning import leaks
+from problems.cleaning.leaks import find_leaks
+from problems.schema import Problem
+from sandbox.sandbox import Sandbox
+
+LOW = Problem(
+    "humaneval/0",
+    "humaneval",
+    "Return the smallest element of the list v, which is not empty.",
+    "call",
+    tuple({"args": [[n, 5, 7]], "expected": min(n, 5)} for n in (1, 6, 9)),
+    entry_point="low",
+    solutions=("def low(v):\n    return min(v)\n",),
+    gated=True,
+)
+ROWS = [
+    replace(LOW, problem_id="own/same", source="own", gated=False),
+    replace(
+        LOW,
+        problem_id="own/board",
+        source="own",
+        gated=False,
+        statement="Draw a chessboard of n by n squares as text.",
+        tests=tuple({"args": [n], "expected": "#" * n} for n in (1, 2, 3)),
+        entry_point="board",
+        solutions=("def board(n):\n    return '#' * n\n",),
+    ),
+]
+
+
+class Unused:
+    def run(self, *_: Any) -> None:
+        raise AssertionError("every row is known")
+
+
+def test_a_second_pass_compares_only_new_rows(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaks, "FIRST_PART", 1)
+    done, journal = list[tuple[int, int]](), tmp_path / "leaks.jsonl"
+    first = find_leaks(ROWS[:1], [LOW], sandbox, journal=journal)
+    both = find_leaks(
+        ROWS, [LOW], sandbox, journal=journal, on_progress=lambda *counts: done.append(counts)
+    )
+    assert [leak.verdict for leak in both] == ["leak", "clean"]
+    assert both[:1] == first
+    assert done == [(1, 2), (2, 2)]
+    unused: Any = Unused()
+    assert find_leaks(ROWS, [LOW], unused, journal=journal) == both
+
+
+def test_other_tasks_are_compared_anew(sandbox: Sandbox, tmp_path: Path) -> None:
+    journal = tmp_path / "leaks.jsonl"
+    find_leaks(ROWS[1:], [LOW], sandbox, journal=journal)
+    task = replace(ROWS[1], problem_id="humaneval/1", source="humaneval", gated=True)
+    [found] = find_leaks(ROWS[1:], [LOW, task], sandbox, journal=journal)
+    assert found.gated_id == "humaneval/1"
