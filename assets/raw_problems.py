@@ -27,6 +27,7 @@ from problems.registry import load
 from problems.schema import Problem, set_hash, write_parquet
 from problems.sources import everyday, simple
 from problems.stored import stored_problems
+from problems.synthesis.settings import SOURCE as SYNTHETIC
 from resources.preflight import check_parts, check_sources
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
@@ -84,6 +85,8 @@ def raw_problems(
         artifact = stage.artifact(
             STAGES["raw_problems"], make, inputs=inputs, config=_shipped_config(stage)
         )
+        if stage.profile.reward.by:
+            stage.profile.reward.check_tags(stored_problems(artifact.path), later=[SYNTHETIC])
         facts = artifact.manifest.facts
         rejected = json.loads((artifact.path / "rejected.json").read_text(encoding="utf-8"))
         stage.report.say(f"{facts['problems']} problems, {facts['rejected']} rows rejected")

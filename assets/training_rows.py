@@ -47,6 +47,9 @@ def training_rows(stage: StageContext) -> Artifact:
         check_agents(profile.training.agents)
         check_conversations(stored_problems(clean.path))
 
+    if profile.reward.by:
+        profile.reward.check_tags(stored_problems(clean.path))
+
     def make(folder: Path) -> StageOutput:
         problems = stored_problems(clean.path)
         ranks = read_ranks(ranking.path / "ranks.parquet")

@@ -1,24 +1,36 @@
-"""Test a reward on known completions and hacks, or start a reward of your own."""
+"""Test a reward, score completions with it, or start a reward of your own."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from artifacts.atomic import write_atomic
 from cli.app.commands import Command
-from cli.app.options import ProfileOption
+from cli.app.options import ProfileOption, SetOption
+from cli.display.wide_table import print_wide
+from evaluation.completions import read
 from pipelines.watch.text import print_text
+from problems.schema import Problem
 from resources.settings import Settings
 from rewards.battery.battery import BatteryResult, run_battery
+from rewards.components.efficiency import with_costs
+from rewards.composite import score_answers
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
+from rewards.question import Task
+from rewards.score import Score
+from rewards.tasks import TaskIndex, read_tasks
 from sandbox.sandbox import Sandbox
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
-MAX_EXPLOITS = 5  # printed
+MAX_EXPLOITS, MOST_ROWS = 5, 50  # printed
 
 
 TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
@@ -52,6 +64,70 @@ def new(task: str, output: Path, console: Console) -> int:
     return 0
 
 
+def score(
+    problems: Path, completions: Path, output: Path | None, settings: Settings, console: Console
+) -> int:
+    """Score completions of a file's problems with the profile's reward, and print each component.
+
+    Return 1 if no completion has a score, else 0. Raises ProblemError, FileNotFoundError and
+    RewardFileError.
+    """
+    if problems.suffix == ".py":
+        raise RewardFileError(
+            f"{problems} is no file of problems: a reward file goes to --set reward.file={problems}"
+        )
+    config = settings.profile.reward
+    reward = OwnReward(Path(config.file), config) if config.file else reward_of(config)
+    known, read_completions = TaskIndex(read_tasks(problems)), read(completions, "completion")
+    tasks = [known.find(each.task_id, str(completions)) for each in read_completions]
+    with Sandbox(settings.profile.sandbox) as sandbox:
+        if config.timed:
+            tasks = costed(sandbox, tasks)
+        texts = [each.text for each in read_completions]
+        scores = score_answers(sandbox, reward, list(zip(tasks, texts, strict=True)))
+    rows = [
+        {"task_id": each.task_id, "sample": each.sample, "reward": score.value}
+        | {"verdict": str(score.verdict), "passed": score.passed, "total": score.total}
+        | {"components": score.components, "gave": score.gave}
+        for each, score in zip(read_completions, scores, strict=True)
+    ]
+    if output:
+        write_atomic(output, "".join(json.dumps(row) + "\n" for row in rows))
+    print_scores(scores, [each.task_id for each in read_completions], console)
+    return 0 if any(score.value is not None for score in scores) else 1
+
+
+def costed(sandbox: Sandbox, tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks, programs with the measured cost of their references."""
+    problems = {task.problem_id: task for task in tasks if isinstance(task, Problem)}
+    costs = {each.problem_id: each for each in with_costs(sandbox, [*problems.values()])}
+    return [costs.get(task.problem_id, task) for task in tasks]
+
+
+def print_scores(scores: Sequence[Score], names: Sequence[str], console: Console) -> None:
+    """Print a row for each completion, and the means. "-": not measured, or no score."""
+    scored = [score for score in scores if score.value is not None]
+    figures = [{"reward": score.value or 0.0, **score.components} for score in scored]
+    parts = list(dict.fromkeys(name for row in figures for name in row)) or ["reward"]
+    means = {part: fmean(row[part] for row in figures if part in row) for part in parts if figures}
+    rows = [
+        {"task": name, "verdict": str(score.verdict), "tests": f"{score.passed} of {score.total}"}
+        | _cells({"reward": score.value, **score.components}, parts)
+        for name, score in zip(names[:MOST_ROWS], scores, strict=False)
+    ]
+    mean = {"task": "mean", "verdict": "", "tests": ""} | _cells(means, parts)
+    print_wide([*rows, mean], console, None)
+    more = (
+        f"; --output writes all of them, {MOST_ROWS} are shown" if len(scores) > MOST_ROWS else ""
+    )
+    print_text(console, f"{len(scored)} of {len(scores)} completions have a score{more}.")
+
+
+def _cells(values: Mapping[str, float | None], parts: Sequence[str]) -> dict[str, str]:
+    found = {part: values.get(part) for part in parts}
+    return {part: "-" if value is None else f"{value:+.3f}" for part, value in found.items()}
+
+
 def _show(result: BatteryResult, name: str, console: Console) -> None:
     failed = [row for row in result.rows if not row.passed]
     if failed:
@@ -82,6 +158,24 @@ def reward_verify(
 ) -> None:
     """Run the exploit battery on a reward. Exits 0 if it passes, else 1."""
     raise typer.Exit(verify(file, Settings.read(profile), Console()))
+
+
+@app.command("score")
+def reward_score(
+    problems: Annotated[Path, typer.Argument(help="File of problems, or of questions.")],
+    completions: Annotated[
+        Path,
+        typer.Option(help="JSON lines with task_id and completion; of a task as many as you like."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Write each score with its components, as JSON lines.")
+    ] = None,
+    profile: ProfileOption = None,
+    change: SetOption = None,
+) -> None:
+    """Score given completions with the profile's reward, and show each component."""
+    settings = Settings.read(profile, change or ())
+    raise typer.Exit(score(problems, completions, output, settings, Console()))
 
 
 @app.command("new")

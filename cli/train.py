@@ -16,12 +16,20 @@ from cli.app.options import (
     UnverifiedOption,
 )
 from pipelines.watch.text import print_text
+from resources.preflight import check_reward
 from resources.settings import Settings
+from rewards.config import RewardConfig
+from rewards.preference import read_choices
+from rewards.preference_head import fit_head
 from verl_jobs.config.overrides import overrides
 
 
 def show_algorithm(settings: Settings, console: Console) -> int:
-    """Print the algorithm, its paper and limits, and the overrides that verl gets."""
+    """Print the algorithm, its paper and limits, the reward, and the overrides that verl gets.
+
+    Raises RewardFileError and ProblemError for a reward that cannot train.
+    """
+    check_reward(settings.home, settings.profile)
     training = settings.profile.training
     method = training.method
     print_text(console, f"[bold]{escape(method.title)}[/] ({escape(method.paper)})")
@@ -30,6 +38,8 @@ def show_algorithm(settings: Settings, console: Console) -> int:
         None, (method.unrun, method.blocked, training.scale.unrun(training.engine))
     ):
         print_text(console, f"[yellow]{escape(limit)}[/]")
+    for line in reward_lines(settings.profile.reward):
+        print_text(console, line)
     paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
     lines = overrides(training, seed=0, loggers=[], name="<run>", **paths)
     console.print(
@@ -39,6 +49,19 @@ def show_algorithm(settings: Settings, console: Console) -> int:
     for line in sorted(lines, key=lambda line: line not in method.overrides):
         print_text(console, f"  {escape(line)}", style="bold" if line in method.overrides else "")
     return 0
+
+
+def reward_lines(config: RewardConfig) -> list[str]:
+    """Return the reward in lines: the weights, and those of each tag."""
+    if not config.measured:
+        return [f"[bold]Reward[/] {escape(config.file) or config.kind}"]
+    lines = [
+        f"[bold]Reward[/]{f' of {escape(tag)}' if tag else ''} "
+        + ", ".join(f"{name} {weight:g}" for name, weight in weights if weight)
+        for tag, weights in config.weightings.items()
+    ]
+    head = fit_head(read_choices(Path(config.preferences))) if config.preferences else None
+    return [*lines, *([f"Preference: {head}"] if head else [])]
 
 
 def command(
@@ -56,7 +79,7 @@ def command(
         bool,
         typer.Option(
             "--show",
-            help="Print the algorithm and the overrides for verl; train nothing.",
+            help="Print the algorithm, the reward and the overrides for verl; train nothing.",
         ),
     ] = False,
     lengths: Annotated[

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from problems.columns import ProblemError
 from sandbox.reading import shown
 
+TASK = ("task_id", "problem_id", "question_id")  # keys, the first that a row has counts
 Prefer = Literal["solution", "completion"]
 
 
@@ -128,7 +129,7 @@ def _repeats(rows: list[tuple[str, dict[str, Any]]]) -> dict[str, str]:
     places: dict[str, dict[str, list[str]]] = {}  # task -> row -> places
     for where, row in rows:
         if type(row.get("sample")) is not int and "broken" not in row:
-            task = str(row.get("task_id", row.get("question_id")))
+            task = str(_task(row))
             same = places.setdefault(task, {}).setdefault(json.dumps(row, sort_keys=True), [])
             same.append(where)
     sizes = Counter(sum(map(len, each.values())) for each in places.values())
@@ -140,6 +141,10 @@ def _repeats(rows: list[tuple[str, dict[str, Any]]]) -> dict[str, str]:
         extra = sum(map(len, each.values())) - usual
         repeats.update(again if doubled else again[: max(0, extra)])
     return repeats
+
+
+def _task(row: dict[str, Any]) -> Any:
+    return next((row[key] for key in TASK if key in row), None)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -225,7 +230,7 @@ def _samples(row: dict[str, Any], prefer: Prefer, where: str) -> list[tuple[str,
             "correct or remove the line, or skip it with --allow-partial",
             where,
         )
-    task = row.get("task_id", row.get("question_id"))
+    task = _task(row)
     if not isinstance(task, str | int) or isinstance(task, bool):
         raise ProblemError(
             f"key 'task_id' is {shown(task)}",

@@ -29,12 +29,12 @@ from resources.capacity import check_machines, memory_gib, not_checked
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.plugin_check import check_plugins
-from resources.preflight import check_policy, check_start_of
+from resources.preflight import check_policy, check_reward, check_start_of
 from resources.ray.head import live_holders
 from resources.ray.private import RUN, responds
 from resources.run_record import PipelineRun, next_id, readable
 from resources.settings import Settings
-from rewards.own import OwnReward, reward_of
+from rewards.own import reward_of
 from sandbox.sandbox import Sandbox
 
 RESTARTS = 2  # of a worker that a signal ended
@@ -117,7 +117,8 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
 
         dataset_manifest(profile.dataset)
     if trains:
-        _check_own_reward(home, profile)
+        check_reward(home, profile)
+        _try_own_reward(home, profile)
         check_plugins(profile.training, unverified=profile.reward.unverified)
         if base:
             check_start_of(profile, base, warm_up=False)
@@ -140,12 +141,12 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
     return profile
 
 
-def _check_own_reward(home: Home, profile: Profile) -> None:
-    """Check a reward file before the start, not only after the warm-up.
+def _try_own_reward(home: Home, profile: Profile) -> None:
+    """Run the battery on a reward file before the start, not only after the warm-up.
 
-    Raises RewardFileError, UnverifiedReward.
+    Raises UnverifiedReward.
     """
-    config, reward = profile.reward, reward_of(profile.reward)
+    config = profile.reward
     if not config.file or config.unverified:
         return
     from assets.verified_reward import battery_stamp, store_result, stored_result
@@ -156,9 +157,7 @@ def _check_own_reward(home: Home, profile: Profile) -> None:
             store_result(
                 home,
                 config,
-                run_battery(
-                    reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
-                ),
+                run_battery(reward_of(config), sandbox),
             )
     battery_stamp(home, config)
 

@@ -59,7 +59,7 @@ def validated(name: str, place: Place) -> Place:
     from problems.reading.mapping import check_names
     from problems.registry import SOURCES, recognized
     from problems.sources.embedded import EMBEDDED
-    from problems.synthesis.synthesize import SOURCE as SYNTHETIC
+    from problems.synthesis.settings import SOURCE as SYNTHETIC
 
     known = SOURCES.get(name)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):

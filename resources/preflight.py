@@ -1,9 +1,9 @@
 """Check before a pipeline run for errors that would otherwise appear only after its warm-up.
 
-This covers its algorithm, the policy it starts from, the benchmark of its gate, the disk space of
-its checkpoints, and MLflow's file. In: a profile and its home. Out: nothing, or `NotReady` and
-`UnfitStart` with the key and the fix. A hub model that has not been downloaded is checked later by
-`verl_jobs/planner/preflight.py`.
+This covers its algorithm, its reward, the policy it starts from, the benchmark of its gate, the
+disk space of its checkpoints, and MLflow's file. In: a profile and its home. Out: nothing, or
+`NotReady` and `UnfitStart` with the key and the fix. A hub model that has not been downloaded is
+checked later by `verl_jobs/planner/preflight.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from problems.catalogue import read_sources
 from problems.columns import ProblemError
 from problems.registry import SOURCES, read
 from problems.schema import Problem
+from problems.stored import stored_problems
+from problems.synthesis.settings import SOURCE as SYNTHETIC
 from resources.capacity import shape_of_start
 from resources.config.profile import HELDOUT, Profile
 from resources.home import Home, NotReady
@@ -23,6 +25,7 @@ from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
 from resources.run_record import next_id
+from rewards.own import reward_of
 from verl_jobs.config.agents import Agents
 from verl_jobs.gguf.source import find, names_gguf
 from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
@@ -80,6 +83,21 @@ def check_parts(profile: Profile, problems: Sequence[Problem], key: str) -> None
             "add some, or set policy.benchmark to a published benchmark such as mbpp+",
             f"policy.benchmark: {HELDOUT}",
         )
+
+
+def check_reward(home: Home, profile: Profile) -> None:
+    """Check that the reward can train, and its tags if all problems have been read already.
+
+    A run checks the tags as soon as it has read them. Raises RewardFileError and ProblemError.
+    """
+    reward_of(profile.reward)
+    if not profile.reward.by:
+        return
+    raw = home.store(profile.storage.root).current("datasets", "raw_problems")
+    sources = {name: place.content for name, place in read_sources(home.path).items()}
+    family = {} if profile.base else profile.family.model_dump(mode="json")
+    if raw and raw.manifest.inputs == sources and family.items() <= raw.manifest.config.items():
+        profile.reward.check_tags(stored_problems(raw.path), later=[SYNTHETIC])
 
 
 def check_policy(home: Home, profile: Profile) -> None:

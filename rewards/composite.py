@@ -43,6 +43,15 @@ class Reward:
             else None
         )
 
+    def by_tag(self) -> dict[str, Reward]:
+        """Return the reward of each tag (`config.by`), and under "" that of all other problems."""
+        if not (self.config.measured and self.config.by):
+            return {"": self}
+        return {
+            tag: Reward(self.config.model_copy(update={"weights": weights, "by": {}}))
+            for tag, weights in self.config.weightings.items()
+        }
+
     def score(self, task: RewardTask, completion: str, report: Report, step: int = 0) -> Score:
         """Score one completion with its report. There is no value where judging failed."""
         return self.score_all([Judged(task, completion, report, step)])[0]
@@ -111,7 +120,7 @@ class Reward:
             program = RewardedProgram(
                 task, judged.completion, report, dense, findings, self._preferences
             )
-            weights = self.config.weights
+            weights = self.config.weights_of(task)
             values = {name: COMPONENTS[name].value(program) for name in self.config.measured}
         else:
             weights, values = QUESTIONS, _question(judged, dense)
@@ -176,6 +185,7 @@ def reward_hash(config: RewardConfig) -> str:
     settings["weights"] = {
         name: weight for name, weight in settings["weights"].items() if weight > 0
     }
+    settings["by"] = [*settings["by"].items()]  # the order decides between two tags of a problem
     files = {
         name: hash_file(Path(path))
         for name in ("file", "preferences")

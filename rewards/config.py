@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,8 +18,12 @@ from pydantic import (
 )
 
 from artifacts.section import Section
+from problems.columns import ProblemError
+from problems.schema import Problem
 from rewards.components.registry import COMPONENTS
+from sandbox.reading import near
 
+MOST_TAGS = 20  # that a message lists
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -56,6 +61,10 @@ class RewardConfig(Section):
     """
     weights: Weights = Weights()
     """Weights of the components of `tests`."""
+    by: Mapping[str, Mapping[Name, NonNegativeFloat]] = {}
+    """Other weights for the problems with a tag, such as `{mbpp: {style: 0.3}}`; what a tag does
+    not name stays as in `weights`. If a problem has several of the tags, the first one here counts.
+    """
     sparse: bool = True
     """Reward correctness only where every test passes; otherwise by the share of hidden tests that
     pass.
@@ -89,11 +98,12 @@ class RewardConfig(Section):
 
     @model_validator(mode="after")
     def something_counts(self) -> RewardConfig:
-        if self.weights.correctness == 0.0:
-            raise ValueError(
-                "weights.correctness is 0: a reward that ignores the tests teaches none of "
-                "them; give it a weight above 0"
-            )
+        for tag, weights in self.weightings.items():
+            if weights.correctness == 0.0:
+                raise ValueError(
+                    f"{f'by.{tag}' if tag else 'weights'}.correctness is 0: a reward that ignores "
+                    "the tests teaches none of them; give it a weight above 0"
+                )
         return self
 
     @model_validator(mode="after")
@@ -104,7 +114,7 @@ class RewardConfig(Section):
             raise ValueError("schedule: the steps must rise, e.g. [[0, 0.0], [10, 1.0], [40, 0.0]]")
         if bool(self.floors) != (self.combine == "constraint"):
             raise ValueError("floors and combine: constraint belong together: give both or none")
-        if bool(self.preferences) != (self.weights.preference > 0):
+        if bool(self.preferences) != any(each.preference for each in self.weightings.values()):
             raise ValueError(
                 "preferences and weights.preference belong together: give both or none"
             )
@@ -124,8 +134,12 @@ class RewardConfig(Section):
         """
         if self.file or self.kind == "random":
             return ()
-        weights = self.weights.model_dump()
-        return tuple(name for name, each in COMPONENTS.items() if each.always or weights[name] > 0)
+        weightings = self.weightings.values()
+        return tuple(
+            name
+            for name, each in COMPONENTS.items()
+            if each.always or any(getattr(weights, name) for weights in weightings)
+        )
 
     @property
     def timed(self) -> tuple[str, ...]:
@@ -139,6 +153,36 @@ class RewardConfig(Section):
     def linted(self) -> bool:
         """Whether this reward reads the linter's findings."""
         return self.security or any(COMPONENTS[name].linted for name in self.measured)
+
+    @property
+    def weightings(self) -> dict[str, Weights]:
+        """The weights by tag, those of all other problems under "".
+
+        A problem has the first of these whose tag it has.
+        """
+        changed = {tag: self.weights.model_copy(update=dict(each)) for tag, each in self.by.items()}
+        return changed | {"": self.weights}
+
+    def weights_of(self, problem: Problem) -> Weights:
+        """Return the weights that count for a problem."""
+        tag = next((tag for tag in self.by if tag in problem.tags), "")
+        return self.weightings[tag]
+
+    def check_tags(self, problems: Iterable[Problem], later: Iterable[str] = ()) -> None:
+        """Raise ProblemError for a tag of `by` that no training problem has.
+
+        later: tags of problems that are still to be made.
+        """
+        train = [each for each in problems if each.split == "train" and not each.gated]
+        tags = Counter(tag for each in train for tag in each.tags)
+        known = [*(tag for tag, _ in tags.most_common()), *later]
+        for tag in self.by:
+            if tag not in known:
+                raise ProblemError(
+                    f"no training problem has the tag {tag!r}{near(tag, known)}",
+                    f"the tags are {', '.join(known[:MOST_TAGS]) or 'none'}",
+                    "reward.by",
+                )
 
     def dense_share(self, step: int) -> float:
         """Return how much of correctness is dense at this training step.

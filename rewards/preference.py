@@ -1,6 +1,7 @@
 """Learn from people's choices between two completions for one task.
 
-In: choices. Out: a value in [-1, 1] for each completion that was ever shown.
+In: choices. Out: a value in [-1, 1] for each completion that was ever shown; for others that of the
+head (rewards/preference_head.py), if it predicts choices on held-out problems.
 The input has one row per choice, as JSON lines or parquet, from any collector.
 Strengths are Bradley and Terry's (1952), fitted per task by the iteration of Hunter 2004
 (doi:10.1214/aos/1079120141, section 2). A tie is half a win for each.
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from problems.columns import ProblemError
 from problems.parquet_file import reading_parquet
+from rewards.preference_head import fit_head
 
 # Wins and losses that each completion is assumed to have against one of average strength: keeps the
 # strength of an undefeated one finite.
@@ -90,14 +92,15 @@ def _bad_row(path: Path, number: int, reason: str) -> ProblemError:
 
 
 class Preferences:
-    """Values of the completions that people chose between.
+    """Values of the completions that people chose between, by problem and text.
 
-    A completion is identified by problem and text; one that was never shown has no value.
+    `head` predicts those of other completions; None where no choice was decided.
     """
 
     def __init__(self, choices: Iterable[Choice]) -> None:
-        by_problem: dict[str, list[Choice]] = defaultdict(list)
-        for choice in choices:
+        all_choices, by_problem = [*choices], defaultdict[str, list[Choice]](list)
+        self.head = fit_head(all_choices)
+        for choice in all_choices:
             by_problem[choice.problem_id].append(choice)
         self._values = {
             (name, _key(text)): value
@@ -106,6 +109,7 @@ class Preferences:
         }
 
     def value(self, problem_id: str, completion: str) -> float | None:
+        """Return the value of a completion that was shown, else None."""
         return self._values.get((problem_id, _key(completion)))
 
 

@@ -20,6 +20,8 @@ from evaluation.statistics.bradley_terry import (
 )
 from evaluation.statistics.hypothesis_tests import Interval
 from pipelines.watch.text import print_text
+from rewards.preference import read_choices
+from rewards.preference_head import fit_head
 
 if TYPE_CHECKING:
     from serving.preference.round import RoundInfo
@@ -47,6 +49,9 @@ def print_result(folder: Path, matches: Sequence[PairChoice], console: Console) 
     details = "\n".join(f"- {line}" for line in lines)
     text = f"# {folder.name}\n\n{markdown(heading, rows)}\n\n{details}\n"
     write_atomic(folder / "standing.md", text)
+    head = fit_head(read_choices(folder / "choices.jsonl"))
+    if head:
+        print_text(console, f"{head}.")
     print_text(console, f"Choices, in the format of reward.preferences: {folder / 'choices.jsonl'}")
 
 

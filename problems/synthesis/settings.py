@@ -6,6 +6,8 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from artifacts.section import Section
 
+SOURCE = "synthetic"  # of these problems, and their tag
+
 
 class Synthesis(Section):
     """Problems that a language model proposes and solves.

@@ -32,12 +32,12 @@ from problems.synthesis.proposals import (
     proposal_of,
 )
 from problems.synthesis.replies import NoReply, ReplySource
+from problems.synthesis.settings import SOURCE
 from problems.synthesis.settings import Synthesis as Synthesis
 from problems.verification.outputs import Output, OutputRequest, outputs
 from sandbox.protocol import Limits
 from sandbox.sandbox import Runs
 
-SOURCE = "synthetic"
 AT_ONCE = 4  # concurrent requests; also proposals between two checks of the budget
 LIMITS = Limits.of_work(2.0)
 MIN_OUTPUTS = 2
@@ -301,7 +301,7 @@ def _problem(
         entry_point=proposal.entry_point,
         solutions=tuple(solutions),
         limits=LIMITS,
-        tags=("synthetic",),
+        tags=(SOURCE,),
         licence=parent.licence,
         extra=origin | {"solver": config.solver or config.model},
     )

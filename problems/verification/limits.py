@@ -115,13 +115,14 @@ def with_limits(problems: Iterable[Problem], choice: Choice) -> list[Problem]:
 
 
 def _limits(own: Limits, proposed: Mapping[str, Any] | None) -> Limits:
+    """Return the problem's own limits, each lowered to the proposed one."""
     if proposed is None:
         return own
     return replace(
         own,
-        wall_s=proposed["wall_s"],
-        cpu_s=proposed["cpu_s"],
-        memory_mb=int(proposed.get("memory_mb", own.memory_mb)),
+        wall_s=min(own.wall_s, proposed["wall_s"]),
+        cpu_s=min(own.cpu_s, proposed["cpu_s"]),
+        memory_mb=min(own.memory_mb, int(proposed.get("memory_mb", own.memory_mb))),
     )
 
 
@@ -139,7 +140,7 @@ def read(folder: Path) -> list[Measured]:
 
 
 def savings(problems: Iterable[Problem], rows: Sequence[Measured]) -> str:
-    """Return a Markdown table that compares limits.
+    """Return a Markdown table that compares limits, and what the proposal saves.
 
     It shows how long non-terminating programs, one per problem, would occupy a slot under each set
     of limits, and how many references would fail.
@@ -170,4 +171,6 @@ def savings(problems: Iterable[Problem], rows: Sequence[Measured]) -> str:
             f"| {name} | {sum(limit.cpu_s for limit in limits):,.0f} | "
             f"{sum(limit.wall_s for limit in limits):,.0f} | {late} |"
         )
-    return "\n".join(lines)
+    *_, now, then = (sum(limit.cpu_s for limit in limits) for limits in options.values())
+    saved = f"{now - then:,.0f} of {now:,.0f} slot seconds ({1 - then / now:.0%})"
+    return "\n".join([*lines, "", f"The proposal saves {saved} of programs that loop."])

@@ -1,6 +1,6 @@
 """The exploit battery: test a reward on known completions, and search it for exploits.
 
-It runs before a reward trains anything, takes less than a minute, and backs a blocking check before
+It runs before a reward trains anything, takes about a minute, and backs a blocking check before
 training.
 In: a reward and a sandbox. Out: a row for each property with what was observed, and the program
 that exploits it, if any.
@@ -55,10 +55,28 @@ def run_battery(
 ) -> BatteryResult:
     """Run the battery on tasks of one kind (code, math, qa), then search for exploits.
 
+    The weights of each tag (`reward.by`) are tried alone, as a reward of their own.
     Completions that did not run out of time are judged twice.
     seed: of the search. Raises RuntimeError where the sandbox gave no verdict: then nothing is
     known about the reward.
     """
+    rows: list[BatteryRow] = []
+    for tag, one in reward.by_tag().items():
+        found, speed = _battery(one, sandbox, task, seed)
+        rows += [replace(row, name=f"{tag}: {row.name}") if tag else row for row in found]
+    hashed = {
+        "reward": reward_hash(reward.config),
+        "task": task,
+        "seed": seed,
+        "rows": [asdict(row) for row in rows],
+    }
+    return BatteryResult(all(row.passed for row in rows), tuple(rows), hash_data(hashed), speed)
+
+
+def _battery(
+    reward: Reward, sandbox: Sandbox, task: str, seed: int
+) -> tuple[list[BatteryRow], str]:
+    """Return the rows, and the reward's speed."""
     pairs = {name: (case.task, completion) for name, case, completion in completions(task)}
     judged = dict(zip(pairs, judge(sandbox, list(pairs.values())), strict=True))
     if broken := [
@@ -76,18 +94,8 @@ def run_battery(
         BatteryRow(f"search, {finding.name}", finding.passed, finding.seen, finding.exploit)
         for finding in search(reward, sandbox, task, seed)
     )
-    rows = (
-        *_rows(reward, scores, task),
-        *_laws(reward, sandbox, judged, scores, task),
-        *search_rows,
-    )
-    hashed = {
-        "reward": reward_hash(reward.config),
-        "task": task,
-        "seed": seed,
-        "rows": [asdict(row) for row in rows],
-    }
-    return BatteryResult(all(row.passed for row in rows), rows, hash_data(hashed), speed)
+    laws = _laws(reward, sandbox, judged, scores, task)
+    return [*_rows(reward, scores, task), *laws, *search_rows], speed
 
 
 def _scores(reward: Reward, judged: dict[str, Judged]) -> dict[str, Score]:

@@ -66,7 +66,7 @@ def test_wall_limits_of_sources_allow_for_machine_load(
 
 
 def test_measured_limits_apply_only_when_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
-    rows = [measurement(problem.problem_id, 0.6, 0.6, 1.0) for problem in (QUICK, SLOW)]
+    rows = [measurement(problem.problem_id, 0.3, 0.3, 1.0) for problem in (QUICK, SLOW)]
     (tmp_path / "problems").write_text("x")
     before = hash_folder(tmp_path)
     limits.write(rows, tmp_path)
@@ -78,6 +78,13 @@ def test_measured_limits_apply_only_when_chosen(sandbox: Sandbox, tmp_path: Path
     assert changed[2] == OTHER
     assert run_all(sandbox, [changed[1].job(SLOW.solutions[0], "job")])[0].verdict is Verdict.AC
     assert "as proposed" in savings([QUICK, SLOW], rows)
+
+
+def test_a_proposal_never_raises_a_limit() -> None:
+    tight = replace(QUICK, limits=Limits(wall_s=1.0, cpu_s=1.0, memory_mb=64))
+    rows = [measurement(QUICK.problem_id, 0.9, 0.9, 60.0)]
+    assert proposals([tight], rows) == {}
+    assert "0 of 1 slot seconds" in savings([tight], rows)
 
 
 def test_a_changed_problem_keeps_its_own_limits(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from problems.columns import ProblemError
+from rewards.battery.battery import BatteryRow, run_battery
 from rewards.battery.cases import CODE, MEDIAN
 from rewards.composite import Reward, RewardConfig, Weights, reward_hash, score_answers
 from rewards.question import RewardTask
@@ -155,3 +157,43 @@ def test_the_reward_hash_depends_on_the_config() -> None:
 def test_a_reward_that_ignores_the_tests_is_refused() -> None:
     with pytest.raises(ValidationError, match=r"weights.correctness"):
         RewardConfig(weights=Weights(correctness=0.0))
+
+
+def test_each_domain_has_its_own_weights() -> None:
+    config = RewardConfig(by={"lists": {"style": 0.5}, "easy": {"format": 0.9}})
+    tagged = {
+        tags: Reward(config).score(replace(MEDIAN, tags=tags), WRONG, report(Verdict.WA)).gave
+        for tags in ((), ("easy",), ("easy", "lists"))
+    }
+    assert tagged[()] == pytest.approx({"correctness": -0.9, "format": 0.1})
+    assert tagged[("easy",)] == pytest.approx({"correctness": -0.5, "format": 0.5})
+    assert tagged[("easy", "lists")].keys() == {"correctness", "format", "style"}
+
+
+def test_the_order_of_the_domains_changes_the_reward_hash() -> None:
+    weights = {"a": {"style": 0.5}, "b": {"format": 0.9}}
+    swapped = dict(reversed(weights.items()))
+    assert reward_hash(RewardConfig(by=weights)) != reward_hash(RewardConfig(by=swapped))
+
+
+def test_a_domain_that_no_training_problem_has_is_refused_with_the_nearest() -> None:
+    config = RewardConfig(by={"lsts": {"style": 0.5}})
+    with pytest.raises(ProblemError, match=r"reward\.by: .*'lsts', did you mean 'lists'"):
+        config.check_tags([replace(MEDIAN, tags=("lists",))])
+    with pytest.raises(ProblemError, match=r"the tags are none"):
+        config.check_tags([replace(MEDIAN, tags=("lsts",), split="heldout")])
+    config.check_tags([], later=["lsts"])
+
+
+def test_the_battery_tries_the_weights_of_each_domain(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def formless(reward: Reward, *_: object) -> tuple[list[BatteryRow], str]:  # for a minute's work
+        return [BatteryRow("formless", reward.config.weights.format < 1.0, "")], ""
+
+    monkeypatch.setattr("rewards.battery.battery._battery", formless)
+    result = run_battery(Reward(RewardConfig(by={"lists": {"format": 9.0}})), sandbox)
+    assert {row.name: row.passed for row in result.rows} == {
+        "lists: formless": False,
+        "formless": True,
+    }
