@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -29,8 +30,10 @@ from resources.ray.place import ray_of
 from resources.settings import Settings
 from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox
+from verl_jobs import samples
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.records import read_reviews, reviews, write_reviews
+from verl_jobs.agents.improvement import improvement
+from verl_jobs.agents.records import human_reviews, read_reviews, reviews, write_reviews
 from verl_jobs.agents.supervised import ReviewerTraining, ReviewerTrainingFailed, learn
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.checkpoints import best
@@ -46,17 +49,23 @@ NO_CURRICULUM = (
 )
 
 
-def records(to: Path, settings: Settings, console: Console) -> int:
-    """Write review records from the clean problems of this home.
+def records(to: Path, settings: Settings, console: Console, human: Path | None = None) -> int:
+    """Write review records from the clean problems of this home. human: people's reviews instead.
 
-    Raises NotReady if no problem has visible tests, or `to` is a folder.
+    Raises NotReady if no problem has visible tests, or `to` is a folder; ProblemError.
     """
     if to.is_dir():
         raise NotReady(f"--to: {to} is a folder: give a file, such as reviews.parquet")
     with Sandbox(settings.profile.sandbox) as sandbox:
-        rows = reviews(clean_problems(settings), Executor(sandbox))
+        problems, executor, left_out = clean_problems(settings), Executor(sandbox), Counter[str]()
+        if human:
+            rows, left_out = human_reviews(human, problems, executor)
+        else:
+            rows = reviews(problems, executor)
+    for reason, count in left_out.items():
+        print_text(console, f"left out: {count:,} of {human}, {reason}")
     if not rows:
-        raise NotReady(NO_VISIBLE_TESTS)
+        raise NotReady(f"{human}: no review can be used" if human else NO_VISIBLE_TESTS)
     write_reviews(rows, to)
     print_text(
         console,
@@ -122,6 +131,8 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
     step, chosen = best(job.path, job.validations())
     shutil.copytree(chosen, to)
     print_text(console, f"Reviewer of step {step} of {job.training.steps}: {to}")
+    sampled = [each for at in samples.steps(job.path) for each in samples.read(job.path, at)]
+    print_text(console, improvement(sampled))
     return 0
 
 
@@ -185,10 +196,17 @@ def clean_problems(settings: Settings) -> list[Problem]:
 @app.command("records")
 def reviewer_records(
     to: Annotated[Path, typer.Option("--to", help="Parquet file to write.")],
+    human: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="People's reviews instead: JSON lines or parquet (problem_id, program, comment).",
+        ),
+    ] = None,
     profile: ProfileOption = None,
 ) -> None:
     """Write training records: programs that fail a visible test, each with its error."""
-    raise typer.Exit(records(to, Settings.read(profile), Console()))
+    raise typer.Exit(records(to, Settings.read(profile), Console(), human))
 
 
 @app.command("teach")

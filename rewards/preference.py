@@ -10,16 +10,14 @@ Strengths are Bradley and Terry's (1952), fitted per task by the iteration of Hu
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from problems.columns import ProblemError
-from problems.parquet_file import reading_parquet
+from problems.typed_rows import typed_rows
 from rewards.preference_head import fit_head
 
 # Wins and losses that each completion is assumed to have against one of average strength: keeps the
@@ -50,45 +48,8 @@ class Choice(BaseModel):
 
 
 def read_choices(path: Path) -> list[Choice]:
-    """Read all choices of a `.jsonl` or `.parquet` file.
-
-    Raises ProblemError naming the file, the row and what is wrong.
-    """
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        with reading_parquet(str(path)):
-            rows = pq.read_table(path, partitioning=None).to_pylist()
-    else:
-        rows = _rows(path)
-    choices = []
-    for number, row in enumerate(rows):
-        try:
-            choices.append(
-                Choice.model_validate(
-                    {key: value for key, value in row.items() if value is not None}
-                )
-            )
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "row"
-            raise _bad_row(path, number, f"{place}: {first['msg']}") from error
-    return choices
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    rows = []
-    # Not splitlines: a completion may contain other line separators.
-    for number, line in enumerate(path.read_bytes().split(b"\n")):
-        try:
-            rows += [json.loads(line)] if line.strip() else []
-        except ValueError as error:
-            raise _bad_row(path, number, f"invalid JSON ({error})") from error
-    return rows
-
-
-def _bad_row(path: Path, number: int, reason: str) -> ProblemError:
-    return ProblemError(reason, "fix or delete the row", f"{path}: row {number}")
+    """Read all choices of a `.jsonl` or `.parquet` file. Raises as `typed_rows`."""
+    return typed_rows(path, Choice)
 
 
 class Preferences:

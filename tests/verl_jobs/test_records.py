@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,21 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from problems.columns import ProblemError
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.conversation import MEND, REVIEW
 from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.records import Review, difference, read_reviews, reviews, write_reviews
+from verl_jobs.agents.records import (
+    Review,
+    difference,
+    human_reviews,
+    read_reviews,
+    reviews,
+    write_reviews,
+)
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +126,59 @@ def test_fix_examples_pair_a_report_with_a_correct_program(
         and talk[-1]["content"].endswith(MEND)
         for talk, _ in examples
     )
+
+
+def written(folder: Path, *rows: dict[str, str]) -> Path:
+    path = folder / "human.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_a_persons_review_becomes_a_record_as_a_generated_one(
+    problems: list[Problem], records: list[Review], executor: Executor, tmp_path: Path
+) -> None:
+    first = records[0]
+    row = {
+        "problem_id": first.problem_id,
+        "program": first.program,
+        "comment": "Off by\none. ```py",
+    }
+    [review], left_out = human_reviews(written(tmp_path, row), problems, executor)
+    assert review.comment == "Off by one."
+    assert review.messages == [first.messages[0], {"role": "assistant", "content": "Off by one."}]
+    assert not left_out
+
+
+def test_a_review_that_teaches_nothing_is_left_out_with_the_reason(
+    problems: list[Problem], executor: Executor, tmp_path: Path
+) -> None:
+    held_out = next(problem for problem in problems if problem.split == "validation")
+    row = {"problem_id": problems[0].problem_id, "program": problems[0].solutions[0]}
+    path = written(
+        tmp_path,
+        row | {"comment": "It is right."},
+        row | {"comment": "```python\nx = 1\n```"},
+        row | {"problem_id": held_out.problem_id, "comment": "No."},
+    )
+    found, left_out = human_reviews(path, problems, executor)
+    assert found == []
+    assert sorted(left_out.values()) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"problem_id": "embedded/trian/x"}, r"human\.jsonl: row 0: no problem .*did you mean"),
+        ({"coment": "x"}, r"human\.jsonl: row 0: coment: "),
+    ],
+)
+def test_a_wrong_row_is_refused_by_name(
+    problems: list[Problem],
+    executor: Executor,
+    tmp_path: Path,
+    change: dict[str, str],
+    message: str,
+) -> None:
+    row = {"problem_id": problems[0].problem_id, "program": "x", "comment": "y"}
+    with pytest.raises(ProblemError, match=message):
+        human_reviews(written(tmp_path, row | change), problems, executor)

@@ -17,7 +17,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.participants import Participants, request_of
-from verl_jobs.agents.rollout import Rollout
+from verl_jobs.agents.rollout import BONUS, Rollout
 from verl_jobs.agents.stream import PolicyWriter, Template
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
@@ -55,13 +55,13 @@ def output_of(rollout: Rollout, training: Training, limit: int, version: int) ->
 def reward_of(rollout: Rollout, training: Training, limit: int) -> dict[str, Any]:
     """Return the reward fields, as for a single completion (verl_jobs/trainer/reward_manager.py).
 
-    `score` includes the conversation's bonus; `trace` lists the bonus as `conversation`.
+    `score` includes the conversation's bonus; `trace` lists the bonus as `BONUS`.
     """
     score, bonus = rollout.score, rollout.reward - (rollout.score.value or 0.0)
     penalty = overlong(training, rollout.last_tokens, limit)
     fields = as_verl(score, rollout.text, bonus + penalty)
     return fields | {
-        "trace": json.dumps(score.gave | {"conversation": bonus}),
+        "trace": json.dumps(score.gave | {BONUS: bonus}),
         "messages": float(rollout.messages),
     }
 

@@ -2,14 +2,15 @@
 
 In: problems with a solution. Out: `Review`s and their parquet, whose column `messages` is read by
 verl's SFT trainer. The programs are mutants of a correct solution
-(problems/verification/mutants.py) and flawed demonstrations. The comment names the first line that
-differs from the solution. Held-out and gated problems are not used.
+(problems/verification/mutants.py) and flawed demonstrations, and the comment names the first line
+that differs from the solution; or both are a person's. Held-out and gated problems are not used.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,17 +18,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from artifacts.section import Section
+from problems.columns import ProblemError
 from problems.parquet_file import reading_parquet
 from problems.prompt import prompt_text
 from problems.schema import Problem, write_table
 from problems.syntax import parse
+from problems.typed_rows import typed_rows
 from problems.verification.mutants import mutants
 from sandbox.protocol import Verdict
+from sandbox.reading import near
 from verl_jobs.agents.conversation import (
     Conversation,
     Message,
     ProgramAttempt,
     begin,
+    comment_of,
     reviewer_prompt,
 )
 from verl_jobs.agents.play import Reports
@@ -67,14 +73,61 @@ def reviews(problems: Sequence[Problem], executor: Reports, broken: int = 2) -> 
         if _is_usable(problem)
         for program in _programs(problem, broken)
     ]
-    conversations = [_conversation(problem, program) for problem, program in pairs]
+    return _records(
+        [
+            (problem, program, difference(program, problem.solutions[0]) or "")
+            for problem, program in pairs
+        ],
+        executor,
+    )
+
+
+class HumanReview(Section):
+    """A person's comment on a program for a problem of the home."""
+
+    problem_id: str
+    program: str
+    comment: str
+
+
+def human_reviews(
+    path: Path, problems: Sequence[Problem], executor: Reports
+) -> tuple[list[Review], Counter[str]]:
+    """Return people's reviews as records, and how many are left out by reason.
+
+    Raises ProblemError for a row that is no review, or of an unknown problem.
+    """
+    known, left_out = {problem.problem_id: problem for problem in problems}, Counter[str]()
+    commented = []
+    for number, row in enumerate(typed_rows(path, HumanReview)):
+        problem = known.get(row.problem_id)
+        if problem is None:
+            raise ProblemError(
+                f"no problem {row.problem_id!r}{near(row.problem_id, known)}",
+                "name a problem of this home (`ratchet data show`)",
+                f"{path}: row {number}",
+            )
+        comment = comment_of(row.comment)
+        if not _may_train(problem):
+            left_out["held out, gated or without visible tests"] += 1
+        elif not comment:
+            left_out["no comment before the first block of code"] += 1
+        else:
+            commented.append((problem, row.program, comment))
+    records = _records(commented, executor)
+    left_out["the program fails no visible test"] += len(commented) - len(records)
+    return records, +left_out
+
+
+def _records(commented: Sequence[tuple[Problem, str, str]], executor: Reports) -> list[Review]:
+    """Return a record of each program that fails a visible test and has a comment."""
+    conversations = [_conversation(problem, program) for problem, program, _ in commented]
     findings = executor.findings(conversations) if conversations else []
     records = []
-    for (problem, program), conversation, finding in zip(
-        pairs, conversations, findings, strict=True
+    for (problem, program, comment), conversation, finding in zip(
+        commented, conversations, findings, strict=True
     ):
-        comment = difference(program, problem.solutions[0])
-        if comment is None or finding.verdict in (Verdict.AC, Verdict.INFRA) or not finding.total:
+        if not comment or finding.verdict in (Verdict.AC, Verdict.INFRA) or not finding.total:
             continue
         conversation.attempts.append(ProgramAttempt(program, finding))
         messages = [*reviewer_prompt(conversation), {"role": "assistant", "content": comment}]
@@ -83,12 +136,11 @@ def reviews(problems: Sequence[Problem], executor: Reports, broken: int = 2) -> 
 
 
 def _is_usable(problem: Problem) -> bool:
-    return (
-        problem.split in FROM
-        and not problem.gated
-        and bool(problem.solutions)
-        and problem.visible_tests > 0
-    )
+    return _may_train(problem) and bool(problem.solutions)
+
+
+def _may_train(problem: Problem) -> bool:
+    return problem.split in FROM and not problem.gated and problem.visible_tests > 0
 
 
 def _programs(problem: Problem, broken: int) -> list[str]:

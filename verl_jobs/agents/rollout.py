@@ -11,6 +11,7 @@ from verl_jobs.agents.conversation import Conversation, Message
 from verl_jobs.agents.shaping import improvements
 from verl_jobs.agents.stream import Stream, stream_of
 
+BONUS = "conversation"  # key of a sample's trace: its reward less the value of its last program
 # (ground truth, completion) of each -> scores, in order
 Scores = Callable[[Sequence[tuple[str, str]]], list[Score]]
 
