@@ -8,8 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.manifest import Manifest
 from cli import main as cli
 from cli.reward import TEMPLATES
+from cli.train import show_algorithm
+from problems.columns import ProblemError
+from problems.embedded.compositional import generate
+from problems.schema import write_parquet
+from resources.home import Home
+from resources.settings import Settings
+from tests.cli.test_reviewer import quiet
+from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.config.algorithms import ALGORITHMS, NAMES, Name
 
 
@@ -58,3 +67,24 @@ def test_train_show_prints_the_reward_or_refuses_it(
     output = capsys.readouterr()
     assert shown in output.out + output.err
     assert ended.value.code == (0 if shown in output.out else 2)
+
+
+def test_train_show_refuses_a_tag_once_all_problems_have_been_read(tmp_path: Path) -> None:
+    builder = HomeBuilder(tmp_path)
+    family = builder.run_context.profile.family
+    settings = Settings(Home(tmp_path), "small", ("reward.by.operations-9.style=0.3",))
+    show_algorithm(settings, quiet())  # nothing has been read: the run will tell
+    with builder.run_context.store.draft("datasets", "raw_problems") as folder:
+        write_parquet(generate(family)[:400], folder / "problems.parquet")
+        manifest = Manifest(
+            kind="datasets",
+            name="raw_problems",
+            key="k",
+            content_hash="",
+            config=family.model_dump(mode="json"),
+        )
+        builder.run_context.store.publish(folder, manifest)
+    with pytest.raises(ProblemError, match=r"'operations-9', did you mean 'operations-"):
+        show_algorithm(settings, quiet())
+    other = settings.with_changes(["family.train=9"])  # the next run reads other problems
+    show_algorithm(other, quiet())
