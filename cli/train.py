@@ -18,8 +18,8 @@ from cli.app.options import (
 from pipelines.watch.text import print_text
 from resources.preflight import check_reward
 from resources.settings import Settings
+from rewards.choices import read_choices
 from rewards.config import RewardConfig
-from rewards.preference import read_choices
 from rewards.preference_head import fit_head
 from verl_jobs.config.overrides import overrides
 

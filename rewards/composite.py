@@ -10,6 +10,7 @@ from artifacts.code_hash import hash_code, parts
 from artifacts.hashing import hash_data, hash_file
 from problems.schema import Problem
 from rewards import lint
+from rewards.choices import read_choices
 from rewards.components.component import RewardedProgram
 from rewards.components.correctness import correctness
 from rewards.components.registry import COMPONENTS, file_of
@@ -17,7 +18,7 @@ from rewards.config import QUALITY, RewardConfig, Weights
 from rewards.extraction import extract_answer, extract_code
 from rewards.facts import token_f1
 from rewards.judging import Judged, judge
-from rewards.preference import Preferences, read_choices
+from rewards.preference import Preferences
 from rewards.question import RewardTask
 from rewards.scalar import constrained, lexicographic, weighted_sum
 from rewards.score import Score, hacking_facts

@@ -2,7 +2,6 @@
 
 In: choices. Out: a value in [-1, 1] for each completion that was ever shown; for others that of the
 head (rewards/preference_head.py), if it predicts choices on held-out problems.
-The input has one row per choice, as JSON lines or parquet, from any collector.
 Strengths are Bradley and Terry's (1952), fitted per task by the iteration of Hunter 2004
 (doi:10.1214/aos/1079120141, section 2). A tie is half a win for each.
 """
@@ -12,44 +11,14 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
-
-from problems.typed_rows import typed_rows
+from rewards.choices import Choice
 from rewards.preference_head import fit_head
 
 # Wins and losses that each completion is assumed to have against one of average strength: keeps the
 # strength of an undefeated one finite.
 PRIOR = 0.5
 ROUNDS, CLOSE = 1000, 1e-9
-
-
-class Choice(BaseModel):
-    """One choice. `left` and `right` are the complete texts as they were shown."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    problem_id: str
-    left: str
-    right: str
-    chosen: Literal["left", "right", "tie"]
-    judge: str = ""  # pseudonym of the person who chose
-    at: str = ""  # time of the choice, ISO 8601
-
-    @model_validator(mode="after")
-    def two_answers(self) -> Choice:
-        if self.left == self.right:
-            raise ValueError(
-                "`left` and `right` are the same text: a choice needs two different completions"
-            )
-        return self
-
-
-def read_choices(path: Path) -> list[Choice]:
-    """Read all choices of a `.jsonl` or `.parquet` file. Raises as `typed_rows`."""
-    return typed_rows(path, Choice)
 
 
 class Preferences:

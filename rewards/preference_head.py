@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 
 from problems.syntax import tree_of
 from problems.wilson import wilson
+from rewards.choices import Choice
 from rewards.extraction import PARSED, extract_code
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from rewards.preference import Choice
 
 FEATURES = (
     "characters", "lines", "mean line", "blank lines", "comments", "docstrings", "functions",

@@ -20,7 +20,7 @@ from evaluation.statistics.bradley_terry import (
 )
 from evaluation.statistics.hypothesis_tests import Interval
 from pipelines.watch.text import print_text
-from rewards.preference import read_choices
+from rewards.choices import read_choices
 from rewards.preference_head import fit_head
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.statistics.hypothesis_tests import Interval, mcnemar, wilson
-from rewards.preference import Choice, bradley_terry
+from rewards.choices import Choice
+from rewards.preference import bradley_terry
 
 DRAWS = 1000
 Counts = tuple[tuple[tuple[str, str, str], int], ...]  # (first, second, won) -> how often

@@ -20,7 +20,7 @@ from evaluation.preference.pairs import Chosen, Pair, order
 from evaluation.statistics.bradley_terry import PairChoice
 from problems.columns import ProblemError
 from resources.home import NotReady
-from rewards.preference import Choice, read_choices
+from rewards.choices import Choice, read_choices
 
 FIX = "restore it from a backup, or start another round with --to"
 QUESTION = "Which answer would you rather have?"

@@ -9,7 +9,7 @@ import pytest
 
 from problems.schema import read_parquet, write_parquet
 from problems.sources.simple import generate
-from rewards.preference import read_choices
+from rewards.choices import read_choices
 from tests.cli.conftest import Called
 from verl_jobs.agents.records import read_reviews
 

@@ -8,7 +8,8 @@ from collections import Counter
 import pytest
 
 from evaluation.statistics.bradley_terry import PairChoice, agreement, alpha, left_share, standings
-from rewards.preference import Choice, bradley_terry
+from rewards.choices import Choice
+from rewards.preference import bradley_terry
 
 # Krippendorff 2011, section C: four observers, twelve units, some missing; nominal alpha 0.743.
 OBSERVED = [

@@ -15,11 +15,12 @@ from pydantic import ValidationError
 
 from problems.dataset.rl_parquet import COST, ground_truth, problem_from_ground_truth
 from rewards.battery.cases import CODE, MEDIAN
+from rewards.choices import Choice, read_choices
 from rewards.components.correctness import correctness
 from rewards.components.efficiency import efficiency, reference_cost, with_costs
 from rewards.composite import Reward, reward_hash
 from rewards.config import QUALITY, RewardConfig, Weights
-from rewards.preference import Choice, Preferences, bradley_terry, read_choices
+from rewards.preference import Preferences, bradley_terry
 from rewards.scalar import constrained, lexicographic, weighted_sum
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox

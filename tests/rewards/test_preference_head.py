@@ -10,9 +10,9 @@ import pytest
 
 from problems.embedded.compositional import FamilyConfig, generate
 from rewards.battery.cases import MEDIAN
+from rewards.choices import Choice
 from rewards.composite import Reward
 from rewards.config import RewardConfig, Weights
-from rewards.preference import Choice
 from rewards.preference_head import FEATURES, features, fit_head
 from sandbox.protocol import Report, TestResult, Verdict
 

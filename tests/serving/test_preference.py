@@ -22,9 +22,10 @@ from evaluation.preference.contestants import Contestant
 from evaluation.preference.pairs import make_pairs
 from problems.columns import ProblemError
 from rewards.battery.cases import CODE, MEDIAN
+from rewards.choices import read_choices
 from rewards.composite import Reward
 from rewards.config import RewardConfig, Weights
-from rewards.preference import Preferences, read_choices
+from rewards.preference import Preferences
 from sandbox.protocol import Report, Verdict
 from serving.preference.app import make_app
 from serving.preference.round import (

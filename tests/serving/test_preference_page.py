@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.preference.contestants import Contestant
 from evaluation.preference.pairs import make_pairs
-from rewards.preference import read_choices
+from rewards.choices import read_choices
 from serving.preference.app import make_app
 from serving.preference.round import Round, RoundInfo, begin
 from tests.browser import Browser, chromium
