@@ -95,7 +95,7 @@ def check_reward(home: Home, profile: Profile) -> None:
         return
     raw = home.store(profile.storage.root).current("datasets", "raw_problems")
     sources = {name: place.content for name, place in read_sources(home.path).items()}
-    family = {} if profile.base else profile.family.model_dump(mode="json")
+    family = profile.family.model_dump(mode="json") if profile.reads_shipped else {}
     if raw and raw.manifest.inputs == sources and family.items() <= raw.manifest.config.items():
         profile.reward.check_tags(stored_problems(raw.path), later=[SYNTHETIC])
 
