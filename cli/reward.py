@@ -24,7 +24,7 @@ from rewards.battery.battery import BatteryResult, run_battery
 from rewards.components.efficiency import with_costs
 from rewards.composite import score_answers
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
-from rewards.question import Task
+from rewards.question import RewardTask
 from rewards.score import Score
 from rewards.tasks import TaskIndex, read_tasks
 from sandbox.sandbox import Sandbox
@@ -97,7 +97,7 @@ def score(
     return 0 if any(score.value is not None for score in scores) else 1
 
 
-def costed(sandbox: Sandbox, tasks: Sequence[Task]) -> list[Task]:
+def costed(sandbox: Sandbox, tasks: Sequence[RewardTask]) -> list[RewardTask]:
     """Return the tasks, programs with the measured cost of their references."""
     problems = {task.problem_id: task for task in tasks if isinstance(task, Problem)}
     costs = {each.problem_id: each for each in with_costs(sandbox, [*problems.values()])}

@@ -13,11 +13,11 @@ from problems.columns import ProblemError
 from problems.reading.own import own
 from problems.reading.rows import local_rows
 from problems.registry import load, source_name
-from rewards.question import Task, task_from_ground_truth
+from rewards.question import RewardTask, task_from_ground_truth
 from sandbox.reading import near
 
 
-def read_tasks(path: Path) -> list[Task]:
+def read_tasks(path: Path) -> list[RewardTask]:
     """Return the problems of a file, or its questions where a row has `answers`.
 
     Raises FileNotFoundError, and ProblemError for the first row that cannot be read.
@@ -28,7 +28,7 @@ def read_tasks(path: Path) -> list[Task]:
         for bad in loaded.rejected:
             raise ProblemError(bad.reason, bad.fix, bad.row)
         return [*loaded.problems]
-    tasks: list[Task] = []
+    tasks: list[RewardTask] = []
     for where, row in rows:
         try:
             tasks.append(task_from_ground_truth(json.dumps(row)))
@@ -42,11 +42,11 @@ def read_tasks(path: Path) -> list[Task]:
 class TaskIndex:
     """Tasks by id. An id with another source is the same one: `Mbpp/2` for `mbpp/2`."""
 
-    def __init__(self, tasks: Iterable[Task]) -> None:
+    def __init__(self, tasks: Iterable[RewardTask]) -> None:
         self.tasks = {task.problem_id: task for task in tasks}
         self._by_key = {_key(name): task for name, task in self.tasks.items()}
 
-    def find(self, name: str, where: str) -> Task:
+    def find(self, name: str, where: str) -> RewardTask:
         """Return a task. Raises ProblemError for an unknown one, with the nearest known id."""
         task = self.tasks.get(name) or self._by_key.get(_key(name))
         if task is None:
