@@ -278,8 +278,17 @@ def test_draws_show_expected_and_measured_pass_rates(home: Home) -> None:
     ]
 
 
+def shown_samples(step: int, *, worst: bool) -> str:
+    def shown(home: Home, console: Console) -> int:
+        return show_samples(
+            None, step, worst=worst, best=False, count=1, home=home, console=console
+        )
+
+    return output_of(shown)
+
+
 def test_the_worst_completions_come_first_with_verdict_and_components(home: Home) -> None:
-    text = output_of(show_samples, None, 4, True, False, 1)
+    text = shown_samples(4, worst=True)
     assert "2 AC, 1 WA" in text
     assert "embedded/a" in text
     assert "embedded/b" not in text
@@ -288,7 +297,7 @@ def test_the_worst_completions_come_first_with_verdict_and_components(home: Home
 
 def test_a_step_without_samples_names_the_available_steps(home: Home) -> None:
     with pytest.raises(FileNotFoundError, match=r"step 9\b.*\b4\b"):
-        output_of(show_samples, None, 9, False, False, 1)
+        shown_samples(9, worst=False)
 
 
 def test_an_unknown_run_names_the_existing_runs(home: Home) -> None:
