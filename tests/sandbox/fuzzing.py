@@ -183,7 +183,8 @@ def neighbour(number: int) -> tuple[Job, Verdict]:
     loop = AssertTest("def check(f):\n    for i in range(3):\n        assert f(i, 1) == i + 1\n")
     add, five = "def f(a, b):\n    return a + b\n", (CallTest((2, 3), {}, 5),)
     wrote = (
-        "import os\nassert not os.listdir()\nopen('left', 'w').write('x')\nprint(int(input()) * 2)"
+        "import os\nassert os.listdir() == ['program.py']\nopen('left', 'w').write('x')\n"
+        "print(int(input()) * 2)"
     )
     job, verdict = (
         (Job("", add, "call", five, "f", limits=limits), Verdict.AC),
