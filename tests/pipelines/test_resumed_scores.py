@@ -18,7 +18,7 @@ from evaluation.benchmarks import validation
 from evaluation.benchmarks.embedded import answering
 from evaluation.evaluate import evaluate
 from problems.embedded.compositional import FamilyConfig, generate
-from problems.json_lines import HASH
+from problems.json_lines import HASH, line_of
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 from tests.pipelines import daily_validation
@@ -81,9 +81,8 @@ def test_a_killed_evaluation_resumes_from_its_cached_completions(
     assert 4 <= len([first, *others]) < TASKS
     # The model cannot generate this text, so it shows which completion came from the cache.
     changed = json.loads(first) | {"text": "kept", "seconds": 1000.0}
-    del changed[HASH]  # without one, a line is taken as an older version wrote it
-    marked = json.dumps(changed).encode()
-    journal.write_bytes(b"\n".join([head, marked, *others, b""]))
+    del changed[HASH]
+    journal.write_bytes(head + b"\n" + line_of(changed) + b"\n".join([*others, b""]))
     daily_validation.validate(home)
     rows = [json.loads(line) for line in journal.read_bytes().splitlines()[1:]]
     assert len(rows) == len({row["prompt"] for row in rows})
