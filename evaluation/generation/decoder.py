@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from decoding.checkpoint import Checkpoint
 
 BATCH = 64  # rows decoded together on a CPU
-# On a GPU a token of a small model takes as long for thousand rows as for one. Share of the memory
-# for the cache and the logits of a batch, and the most rows.
+# On a GPU a batch is as large as fits: the share of the memory for its cache and logits, and the
+# most rows.
 GPU_SHARE, GPU_BATCH = 0.4, 1024
 
 

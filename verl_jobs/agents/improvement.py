@@ -22,7 +22,7 @@ RESAMPLES, SEED = 1000, 1
 def improvement(samples: Sequence[Sample]) -> str:
     """Return the correlation of "with a review" (1, else 0) and the value of the corrected program.
 
-    The 95 % interval resamples problems. There is none where all programs have the same value.
+    The 95 % interval resamples problems. Without two different values among the programs there is no correlation.
     """
     import numpy as np
 
