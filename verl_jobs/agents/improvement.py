@@ -22,7 +22,7 @@ RESAMPLES, SEED = 1000, 1
 def improvement(samples: Sequence[Sample]) -> str:
     """Return the correlation of "with a review" (1, else 0) and the value of the corrected program.
 
-    The 95 % interval resamples problems. Without two different values among the programs there is no correlation.
+    The 95 % interval resamples problems. Programs that all have the same value have no correlation.
     """
     import numpy as np
 
