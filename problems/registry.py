@@ -23,7 +23,7 @@ from problems.reading.place import Place
 from problems.reading.rows import local_rows
 from problems.reading.samples import with_samples
 from problems.reading.source import Loaded, Read, Rejected, Row, Source
-from problems.reading.stated import with_stated_tolerance
+from problems.reading.stated import with_stated
 from problems.schema import Problem
 from problems.shapes.exercism import exercises, track
 from problems.shapes.registry import published_record
@@ -166,7 +166,7 @@ def _problems(source: Source, rows: Iterable[Read]) -> Iterator[Converted]:
             yield where, row
             continue
         try:
-            problem = with_stated_tolerance(source.convert(row, where))
+            problem = with_stated(source.convert(row, where))
             problem = with_packages(without_cut_tests(problem, where))
             if not problem.gated and gated_as(problem):  # even if the row claims otherwise
                 problem = replace(problem, gated=True, split="heldout")

@@ -31,12 +31,12 @@ _FENCE = re.compile(
     r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n`]*+)$",
     re.MULTILINE,
 )
-_PYTHON = re.compile(r"\{?[ .]*(?:i?python|py)[\d.]*(?![\w-])", re.IGNORECASE)
+_PYTHON = re.compile(r"\{?[ .]*(?:i?python|(?:[\w./-]+\.)?py)[\d.]*(?![\w-])", re.IGNORECASE)
+_SPAN = re.compile(r"(`++)(?:python|py)?[ \t]*+([^\n`]++)\1(?!`)")
 _INPUT = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\s*\(\s*0\b|\bfileinput\b|\bos\.read\b")
 # How a bare program may begin.
-_BEGIN = re.compile(
-    r"@|(?:from|import|def|class|async|for|while|if|with|try)\b|[A-Za-z_][\w, .]*(?:[-+*/|&]?=|\()"
-)
+_STATEMENT = re.compile(r"@|(?:from|import|def|class|async|for|while|if|with|try)\b")
+_BEGIN = re.compile(rf"{_STATEMENT.pattern}|[A-Za-z_][\w, .]*(?:[-+*/|&]?=|\()")
 # The most that one completion is worth: characters to parse, blocks and lines to try.
 PARSED, BLOCKS, LINES = 200_000, 100, 400
 
@@ -57,22 +57,39 @@ class Block(NamedTuple):
     def python(self) -> bool | None:
         """Whether the info string says that it is Python; None: it names another language."""
         info = self.fence["info"].strip()
-        return bool(_PYTHON.match(info)) or (None if info else False)
+        return bool(_PYTHON.match(info)) or (None if info and not self._first_line else False)
 
     @property
     def content(self) -> str:
         """The text between the fences, without the indentation or marks of the list item or
-        quotation that it is in.
+        quotation that it is in. Code may begin on the line of the opening fence, and end on that
+        of the closing one.
         """
-        lead, content = self.fence["lead"], self.fence.string[self.fence.end() + 1 : self.stop]
+        return self._first_line + self._rest
+
+    @property
+    def _first_line(self) -> str:
+        """The code on the line of the opening fence."""
+        info = self.fence["info"].strip()
+        language = _PYTHON.match(info)
+        line = f"{info[language.end() if language else 0 :].strip()}\n"
+        if not _BEGIN.match(line) or (tree := _tree(line + self._rest)) is None:
+            return ""
+        rest = _tree(self._rest)
+        needed = rest is None or _STATEMENT.match(line) or _foreign(tree) < _foreign(rest)
+        return line if needed else ""
+
+    @property
+    def _rest(self) -> str:
+        lead, rest = self.fence["lead"], self.fence.string[self.fence.end() + 1 : self.stop]
         if ">" in lead:
-            return re.sub(r"^[ \t]*(?:>[ \t]?)+", "", content, flags=re.MULTILINE)
+            rest = re.sub(r"^[ \t]*(?:>[ \t]?)+", "", rest, flags=re.MULTILINE)
         # a model may indent the fence alone: the first line decides
-        first = re.search(r"^([ \t]*)\S", content, re.MULTILINE)
-        width = min(len(lead), len(first[1])) if first else 0
-        return (
-            re.sub(rf"^[ \t]{{0,{width}}}", "", content, flags=re.MULTILINE) if width else content
-        )
+        elif lead and (first := re.search(r"^([ \t]*)\S", rest, re.MULTILINE)):
+            width = min(len(lead), len(first[1]))
+            rest = re.sub(rf"^[ \t]{{0,{width}}}", "", rest, flags=re.MULTILINE)
+        code, closing, _ = rest.partition(self.fence["fence"])
+        return code if closing and _tree(rest) is None else rest
 
 
 def extract_code(text: str, entry_point: str | None = None) -> str:
@@ -90,11 +107,16 @@ def extract_code(text: str, entry_point: str | None = None) -> str:
     if _tree(answer):
         return answer  # a bare program, perhaps with a fence inside a docstring
     blocks = list(_blocks(answer))
-    ranked = [(_rank(b, entry_point), b) for b in blocks[-BLOCKS:] if b.python is not None]
+    ranked = [
+        (_rank(block.content, entry_point, block.python), block)
+        for block in blocks[-BLOCKS:]
+        if block.python is not None
+    ]
     rank, best = max(reversed(ranked), key=lambda each: each[0], default=((False,), None))
     bare = ""
     if not rank[0] and (entry_point or best is None):
-        bare = _bare(_outside(answer, blocks), entry_point)
+        outside = _outside(answer, blocks)
+        bare = _bare(outside, entry_point) or _span(outside, entry_point)
     return bare or (best.content if best else answer)
 
 
@@ -130,22 +152,34 @@ def _blocks(text: str) -> Iterator[Block]:
             yield Block(opened, fence.start(), fence.end())
             opened = None
         elif not opened or info:
+            if opened and opened["fence"] in text[opened.end() : fence.start()]:
+                yield Block(opened, fence.start(), fence.start(), closed=False)
             opened = fence
     if opened:
         yield Block(opened, len(text), len(text), closed=False)
 
 
-def _rank(block: Block, entry_point: str | None) -> tuple[bool, ...]:
+def _rank(code: str, entry_point: str | None, python: bool = False) -> tuple[bool, ...]:
     """Return how well a block answers: the highest tuple is the best."""
-    code = block.content
     tried = _defines(code, entry_point) if entry_point else bool(_INPUT.search(code))
     tree = _tree(code)
     whole = tree is not None and (bool(entry_point) or not _foreign(tree))
     statements = tree.body if tree and whole else []
-    works = any(not isinstance(node, ast.Expr | ast.Assert) for node in statements)
+    works = any(
+        not isinstance(node, ast.Expr | ast.Assert) and not _is_stub(node) for node in statements
+    )
     empty = not re.search(r"^[ \t]*[^\s#]", code, re.MULTILINE)
     can = tried and whole
-    return (can, tried, works, not empty, bool(block.python) and not can)
+    return (can, tried, works, not empty, python and not can)
+
+
+def _is_stub(node: ast.stmt) -> bool:
+    """Return whether a function or class is a signature alone: `def f(n): ...`."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return all(map(_is_stub, node.body))
+    return isinstance(node, ast.Pass) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
 
 
 def _defines(code: str, entry_point: str) -> bool:
@@ -210,6 +244,12 @@ def _bare(text: str, entry_point: str | None) -> str:
         if end > at and (not entry_point or _defines(code, entry_point)):
             found = code
     return found
+
+
+def _span(text: str, entry_point: str | None) -> str:
+    """Return the last code span of a text that can be the answer, or ""."""
+    codes = [span[2] for span in _SPAN.finditer(text)][-BLOCKS:]
+    return next((code for code in reversed(codes) if _rank(code, entry_point)[0]), "")
 
 
 def _python_until(lines: list[str], begin: int) -> int:

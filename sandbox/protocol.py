@@ -61,8 +61,9 @@ class Job:
 
     tolerance: absolute or relative, for floats; None compares exactly.
     compare: for `call`, "unordered" ignores the order of the elements of a result, and "set" also
-        ignores how often each occurs. For `stdio`, "exact" compares line by line, and "tokens"
-        treats all white space as equal.
+        ignores how often each occurs. For `stdio`, "exact" compares line by line, "tokens" treats
+        all white space as equal, and "loose" also upper and lower case, and decimals that differ
+        by less than 1e-5.
     checker: Python source of the problem's own comparison, which replaces the above: `check(args,
         got, expected, **kwargs) -> bool` for `call`, with the test's arguments; `check(stdin, got,
         expected) -> bool` for `stdio`. It is not trusted and runs confined, in its own process. An

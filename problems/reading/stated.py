@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from problems.reading.any_order import in_any_order, says_any_order
 from problems.reading.input_output import AS_UPSTREAM
 from problems.schema import Problem
 from problems.syntax import parse
@@ -31,6 +32,15 @@ _ANSWER = re.compile(
 )
 _DIGITS = str.maketrans("¹²³⁴⁵⁶⁷⁸⁹", "123456789")
 
+_WORD = re.compile(r"[^\W\d_]+")
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
+# "You can print each letter in any case (upper or lower)", "The checker is case-insensitive".
+_ANY_CASE = re.compile(
+    r"\bin\W+(?:any|either|arbitrary|upper\W+or\W+lower)\W+(?:case|register)\b(?!\W+of\b)|"
+    r"\bcase\W?insensitive|\b(?:ignor\w+|regardless of|irrespective of)\W+(?:the\W+)?case\b",
+    re.IGNORECASE,
+)
+
 _NOT_ANSWERS = r"(?!\W+(?:case|order|other|more|extra|additional|further|number of)\b)"
 _ANY = rf"\b(?:any|arbitrary|either (?=of|one)|whichever){_NOT_ANSWERS}"
 _PRINT = r"(?<!not )(?<!n't )(?<!never )\b(?:print|output|return|report|submit|provide)(?:s|ed)?\b"
@@ -53,23 +63,46 @@ _ANY_ANSWER = re.compile(
 LONG = 2_000  # characters of a sentence: data, not words
 _SAME = re.compile(r"(?:is_)?(?:same|equal)")  # functions of tests that compare two values
 _YES_OR_NO = ("yes", "no", "true", "false", "possible", "impossible", "-1")
-# "You may return the answer in any order"; not "return the number of ways to visit in any order".
-_ANY_ORDER = re.compile(
-    r"\b(?:(?:print|output|return|report|answer)(?:s|ed|ted)?|listed|list (?:all|the|them))\b"
-    r"(?:(?!\bnumber of\b|\bcount\b|\bways\b|\bminimum\b|\bmaximum\b|\bby \w+ing\b).)*"
-    r"\bin\W+(?:any|an\W+arbitrary|arbitrary|whatever)\W+order\b",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
-def with_stated_tolerance(problem: Problem) -> Problem:
-    """Return the problem with the tolerance that its statement names, if it has none of its own and
-    its style compares values.
+def with_stated(problem: Problem) -> Problem:
+    """Return the problem with what its statement says of equal answers, as far as its style
+    compares values: the tolerance, if it has none of its own, that letters may be in any case, and
+    that elements may be in any order.
     """
-    compared = "tolerance" in problem.kind.options and problem.checker is None
-    if not compared or problem.tolerance is not None:
+    if any(map(says_any_order, _sentences(problem))):
+        problem = in_any_order(problem)
+    if problem.checker is not None or "tolerance" not in problem.kind.options:
         return problem
-    return replace(problem, tolerance=stated_tolerance(problem.statement))
+    if problem.tolerance is None:
+        problem = replace(problem, tolerance=stated_tolerance(problem.statement))
+    if "loose" in problem.kind.compares and prescribes_words(problem) and _any_case(problem):
+        problem = replace(problem, compare="loose")
+    return problem
+
+
+def prescribes_words(problem: Problem) -> bool:
+    """Return whether the words that tests expect are words of the statement, such as "Yes", so that
+    the case of their letters says nothing. The case of a computed text does.
+    """
+    words = {*_WORD.findall(problem.statement.lower())}
+    return all(
+        words.issuperset(_WORD.findall(token.lower()))
+        for test in problem.tests
+        for token in test["stdout"].split()
+        if not _NUMBER.fullmatch(token)
+    )
+
+
+def _any_case(problem: Problem) -> bool:
+    return any(
+        _ANY_CASE.search(sentence) and _ANSWER.search(sentence) for sentence in _sentences(problem)
+    )
+
+
+def _sentences(problem: Problem) -> list[str]:
+    found = map(str.strip, _SENTENCE.findall(problem.statement))
+    return [sentence for sentence in found if len(sentence) <= LONG]
 
 
 def stated_tolerance(statement: str) -> float | None:
@@ -94,11 +127,10 @@ def any_answer(problem: Problem) -> str:
     """
     if problem.checker not in (None, *AS_UPSTREAM):
         return ""
-    for sentence in map(str.strip, _SENTENCE.findall(problem.statement)):
-        if len(sentence) > LONG:
-            continue
+    ordered = problem.compare not in ("unordered", "set")
+    for sentence in _sentences(problem):
         one = _ANY_ANSWER.search(sentence)
-        if not one and not (problem.compare in ("exact", "tokens") and _ANY_ORDER.search(sentence)):
+        if not one and not (ordered and says_any_order(sentence)):
             continue
         if any(_has_answers(value, ordered=not one) for value in _expected(problem)):
             return " ".join(sentence.split())

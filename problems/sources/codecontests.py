@@ -7,18 +7,23 @@ tasks with one Python solution and about ten tests each; it was tested completel
 
 Upstream splits by date: validation starts on 15 July 2021. So a task of a Codeforces contest from
 that date on (`problems.cleaning.gating`) is gated in either form.
+
+Outputs are compared as upstream's harness does (execution/tester_sandboxer.cc), but the case of
+letters counts where a test expects words that the statement does not contain.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from problems.cleaning.gating import is_gated_contest
 from problems.columns import ProblemError
 from problems.reading.input_output import Tests, python_3, stdio_tests
 from problems.reading.source import SPLIT, Row, Source, has, text
+from problems.reading.stated import prescribes_words
 from problems.schema import Problem
 from sandbox.protocol import Limits
 
@@ -114,7 +119,7 @@ def _problem(
     gated: bool,
     extra: dict[str, Any],
 ) -> Problem:
-    return Problem(
+    problem = Problem(
         problem_id=f"codecontests/{key}",
         source="codecontests",
         statement=statement,
@@ -130,6 +135,7 @@ def _problem(
         compare="tokens",
         extra=extra,
     )
+    return replace(problem, compare="loose") if prescribes_words(problem) else problem
 
 
 def _tests(row: Row, key: str, where: str) -> tuple[list[Any], list[Any]]:

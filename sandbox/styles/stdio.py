@@ -78,7 +78,7 @@ STYLE = Style(
     text=lambda test, name, compare, parse: f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}",
     inputs=lambda test, parse: [{"stdin": test["stdin"]}],
     expecting=lambda test_input, output: test_input | {"stdout": output},
-    compares=("exact", "tokens"),
+    compares=("exact", "tokens", "loose"),
     options=("checker", "tolerance"),
     has_entry_point=False,
 )

@@ -23,6 +23,9 @@ from sandbox.wire import NotPlain, Tree, deep, dump, parse
 MAX_WORK = 2_000_000
 MAX_REPEATED = 1 << 20  # bytes of elements that occur more than once
 MAX_DIGITS = 5_000  # of a Decimal or a Fraction: more would take quadratic time
+LOOSE = Decimal("1e-5")
+# What reading a decimal as a float loses: without it 0.100001 would not be within 1e-6 of 0.1.
+ROUNDING = 2.0**-52
 MAX_ZEROS = 400  # additional digits that only an exponent stands for; a float has 308
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,400}")
@@ -160,17 +163,23 @@ def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str =
     """Whether the output is the expected one, line by line. White space at line ends and empty
     lines at the end are ignored.
 
-    With a tolerance, or if `compare` is "tokens", tokens are compared; with a tolerance as numbers
-    if both are, without one as decimals: 0.5 is 0.50, and 1.0 is 1, as in LiveCodeBench's harness.
+    With a tolerance, or if `compare` is "tokens" or "loose", tokens are compared; with a tolerance
+    as numbers if both are, without one as decimals: 0.5 is 0.50, and 1.0 is 1, as in
+    LiveCodeBench's harness. "loose" is as in CodeContests' harness: upper and lower case are equal,
+    and decimals may differ by less than LOOSE.
     """
     expected_lines, actual_lines = _lines(want), _lines(got)
     if expected_lines == actual_lines:
         return True
-    if (tolerance is None and compare != "tokens") or len(got) > 64 * len(want) + 4096:
+    if (tolerance is None and compare == "exact") or len(got) > 64 * len(want) + 4096:
         return False
+    loose = compare == "loose"
+    if loose:
+        got, want = got.lower(), want.lower()
     expected, actual = want.split(), got.split()
     return len(expected) == len(actual) and all(
-        a == b or (_equal_decimals(a, b) if tolerance is None else _close_tokens(a, b, tolerance))
+        a == b
+        or (_equal_decimals(a, b, loose) if tolerance is None else _close_tokens(a, b, tolerance))
         for a, b in zip(actual, expected, strict=True)
     )
 
@@ -182,13 +191,14 @@ def _lines(text: bytes) -> list[bytes]:
     return lines
 
 
-def _equal_decimals(got: bytes, want: bytes) -> bool:
-    """Whether two tokens are one number, and one of them has a point."""
-    return (
-        b"." in got + want
-        and all(_DECIMAL.fullmatch(token) and len(token) <= MAX_DIGITS for token in (got, want))
-        and Decimal(got.decode()) == Decimal(want.decode())
-    )
+def _equal_decimals(got: bytes, want: bytes, loose: bool) -> bool:
+    """Whether two tokens are one number, or near each other, and one of them has a point."""
+    if b"." not in got + want or not all(
+        _DECIMAL.fullmatch(token) and len(token) <= MAX_DIGITS for token in (got, want)
+    ):
+        return False
+    actual, expected = Decimal(got.decode()), Decimal(want.decode())
+    return actual == expected or (loose and abs(actual - expected) < LOOSE)
 
 
 def _close_tokens(got: bytes, want: bytes, tolerance: float) -> bool:
@@ -276,11 +286,14 @@ def _close(got: Any, want: Any, tolerance: float | None) -> bool:
             for of in (got, want)
         ):
             return False
-        size = Fraction(1) if isinstance(want, int) else max(Fraction(1), abs(Fraction(want)))
-        return bool(abs(Fraction(got) - Fraction(want)) <= Fraction(tolerance) * size)
+        size = max(Fraction(1), abs(Fraction(want)))
+        allowed = Fraction(tolerance) * (1 if isinstance(want, int) else size)
+        allowed += min(allowed, Fraction(ROUNDING) * size)
+        return bool(abs(Fraction(got) - Fraction(want)) <= allowed)
     try:
         difference = abs(got - want)
-        return bool(difference <= tolerance * max(1.0, abs(want)) and difference != math.inf)
+        allowed = (tolerance + min(tolerance, ROUNDING)) * max(1.0, abs(want))
+        return bool(difference <= allowed and difference != math.inf)
     except OverflowError:  # of complex numbers
         return False
 

@@ -9,7 +9,7 @@ import pytest
 
 from problems.columns import ProblemError
 from problems.reading.cut_tests import without_cut_tests
-from problems.reading.stated import any_answer, stated_tolerance, with_stated_tolerance
+from problems.reading.stated import any_answer, stated_tolerance, with_stated
 from problems.schema import Problem
 
 
@@ -43,9 +43,45 @@ def test_the_stated_tolerance_is_read(sentence: str, tolerance: float | None) ->
 
 def test_a_tolerance_of_its_own_stays() -> None:
     stated = program("An error of 10^-6 is accepted.")
-    assert with_stated_tolerance(stated).tolerance == 1e-6
-    assert with_stated_tolerance(replace(stated, tolerance=0.1)).tolerance == 0.1
-    assert with_stated_tolerance(replace(stated, checker="def check(): ...")).tolerance is None
+    assert with_stated(stated).tolerance == 1e-6
+    assert with_stated(replace(stated, tolerance=0.1)).tolerance == 0.1
+    assert with_stated(replace(stated, checker="def check(): ...")).tolerance is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "stdout", "compare"),
+    [
+        ("You can print each letter in any case (upper or lower), so yes is YES.", "YES", "loose"),
+        ("The checker ignores the case of letters in YES and NO.", "YES", "loose"),
+        ("Print YES or NO; the checker is case-insensitive.", "Yes\nNo", "loose"),
+        ("Print each letter in any case.", "aBcD", "exact"),
+        ("Print YES. In any case there is a path.", "YES", "exact"),
+        ("Letters of the input may be in any case.", "input", "exact"),
+    ],
+)
+def test_the_case_of_letters_is_free_where_the_statement_says_so(
+    sentence: str, stdout: str, compare: str
+) -> None:
+    assert with_stated(program(f"Given n.\n\n{sentence}", ("1", stdout))).compare == compare
+
+
+@pytest.mark.parametrize(
+    ("test", "style"),
+    [
+        ("assert candidate(n=5) == [1, 4]\n    assert candidate(1) == []", "call"),
+        ("assert candidate(5) == ['a', 'b']", "call"),
+        ("assert candidate(5) == [[1, 4], [2, 3]]", "assert"),
+        ("assert candidate(5) == 1", "assert"),
+        ("assert sorted(candidate(5)) == [1, 4]", "assert"),
+        ("assert candidate(make([5])) == [1, 4]", "assert"),
+    ],
+)
+def test_a_list_in_any_order_is_compared_without_order(test: str, style: str) -> None:
+    tests = ({"source": f"def check(candidate):\n    {test}\n"},)
+    problem = Problem("own/1", "own", "Return them in any order.", "assert", tests, "f")
+    stated = with_stated(problem)
+    assert (stated.style, stated.compare == "unordered") == (style, style == "call")
+    assert stated.content_hash != problem.content_hash or stated is problem
 
 
 @pytest.mark.parametrize(

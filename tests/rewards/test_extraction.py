@@ -56,6 +56,16 @@ SPLITS = 'def f(text):\n    return text.split("</think>")[-1]\n'
         (f"```python:f.py\n{CODE}```", CODE),
         (f"```python\n{CODE}```\n```python-repl\n>>> f()\n```", CODE),
         (f"```python\n{CODE}```\n```pycon\n>>> f()\n```", CODE),
+        (f"```solution.py\n{CODE}```", CODE),
+        # code on the line of a fence
+        ("```python def f(): return 1\n```", "def f(): return 1\n"),
+        (f"```{CODE}```", CODE),
+        (f"```python import os\n{CODE}```", f"import os\n{CODE}"),
+        (f"```python {READS}```", READS),
+        ("```python def f(): return 1", "def f(): return 1\n"),
+        (f"```python linenums=true\n{CODE}```", CODE),
+        (f"```python\n{CODE.rstrip()}``` as above.\n```python\nf()\n```", CODE.rstrip()),
+        (f"```python\n{CODE.rstrip()}```\n```text\n1\n```", CODE.rstrip()),
         # list items, quotations, docstrings
         ("1. So:\n\n   ```python\n   def f():\n       return 1\n   ```\n", CODE),
         ("- ```python\n  def f():\n      return 1\n  ```\n", CODE),
@@ -93,6 +103,8 @@ def test_the_program_is_extracted(answer: str, program: str) -> None:
         (f"```python\ndef f():\n    pass\n```\nno:\n```\n{CODE}```", "f", CODE),
         (f"```python\n{CODE}```\nor\n```python\ndef f():\n    return (1", "f", CODE),
         ("```python\ndef f(:\n```\n```python\nf()\n```", "f", "def f(:\n"),
+        (f"```python\n{CODE}```\nSo:\n```python\ndef f(): ...\n```", "f", CODE),
+        ("Use ```def f(): return 1``` for `f`.", "f", "def f(): return 1"),
         ("```python\nf = lambda: 1\n```\n```python\nf()\n```", "f", "f = lambda: 1\n"),
         (f"{CODE}\nIt prints\n```\n1\n```\n", "f", f"{CODE}\n"),
         (

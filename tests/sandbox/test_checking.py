@@ -62,6 +62,12 @@ def test_results_are_compared_in_any_order(
         ("1 2\\n3", "1\n2 3\n", "exact", None, "WA"),
         ("1 2", "1 2 3", "tokens", None, "WA"),
         ("0.30000001 x", "0.3\nx", "tokens", 1e-6, "AC"),
+        ("0.100001", "0.1", "tokens", 1e-6, "AC"),
+        ("yes", "Yes", "tokens", None, "WA"),
+        ("YES 0.33333", "Yes\n0.333334", "loose", None, "AC"),
+        ("YES", "Yes", "loose", 1e-6, "AC"),
+        ("1000000.1", "1000000.2", "loose", None, "WA"),
+        ("10", "11", "loose", None, "WA"),
     ],
 )
 def test_output_is_compared_by_tokens(

@@ -79,6 +79,9 @@ def test_unequal_values_are_rejected(got: Any, want: Any) -> None:
     [
         (0.1 + 0.2, 0.3, True),
         (1e9 + 1, 1e9, True),
+        (0.100001, 0.1, True),
+        (5.000001, 5, True),
+        (0.1000011, 0.1, False),
         ([1.0, (2.0000001,)], [1, [2]], True),
         (1.1, 1.0, False),
         (math.nan, 0.0, False),
