@@ -240,7 +240,15 @@ def command(
     The choices can train a reward (docs/how-to/preference.md).
     """
 
-    options = PreferenceOptions(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
+    options = PreferenceOptions(
+        contestants=tuple(contestants),
+        benchmark=benchmark,
+        tasks=tasks,
+        pairs=pairs,
+        seed=seed,
+        question=question,
+        to=to,
+    )
     raise typer.Exit(prefer(options, host, port, result, Settings.read(profile), Console()))
 
 

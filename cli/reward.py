@@ -30,7 +30,7 @@ from rewards.tasks import TaskIndex, read_tasks
 from sandbox.sandbox import Sandbox
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
-MAX_EXPLOITS, MOST_ROWS = 5, 50  # printed
+MAX_EXPLOITS, MAX_ROWS = 5, 50  # printed
 
 
 TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
@@ -113,13 +113,11 @@ def print_scores(scores: Sequence[Score], names: Sequence[str], console: Console
     rows = [
         {"task": name, "verdict": str(score.verdict), "tests": f"{score.passed} of {score.total}"}
         | _cells({"reward": score.value, **score.components}, parts)
-        for name, score in zip(names[:MOST_ROWS], scores, strict=False)
+        for name, score in zip(names[:MAX_ROWS], scores, strict=False)
     ]
     mean = {"task": "mean", "verdict": "", "tests": ""} | _cells(means, parts)
     print_wide([*rows, mean], console, None)
-    more = (
-        f"; --output writes all of them, {MOST_ROWS} are shown" if len(scores) > MOST_ROWS else ""
-    )
+    more = f"; --output writes all of them, {MAX_ROWS} are shown" if len(scores) > MAX_ROWS else ""
     print_text(console, f"{len(scored)} of {len(scores)} completions have a score{more}.")
 
 

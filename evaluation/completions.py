@@ -82,13 +82,13 @@ def read(
             count[task_id] += 1
             completions.append(
                 Completion(
-                    task_id,
-                    number,
-                    text,
-                    whole,
-                    row.get("tokens"),
-                    bool(row.get("cut", False)),
-                    row.get("seconds"),
+                    task_id=task_id,
+                    sample=number,
+                    text=text,
+                    whole=whole,
+                    tokens=row.get("tokens"),
+                    cut=bool(row.get("cut", False)),
+                    seconds=row.get("seconds"),
                 )
             )
     if not completions:

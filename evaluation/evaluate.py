@@ -61,13 +61,13 @@ def evaluate(
         for problem in benchmark.problems
     }
     submission = Submission(
-        completions,
-        None,
-        checkpoint_name,
-        checkpoint_hash,
-        benchmark.sampling.model_dump(mode="json"),
-        prompts,
-        version,
+        completions=completions,
+        origin=None,
+        name=checkpoint_name,
+        content_hash=checkpoint_hash,
+        sampling=benchmark.sampling.model_dump(mode="json"),
+        prompts=prompts,
+        benchmark_version=version,
     )
     card = score(benchmark, submission, sandbox, on_progress)
     times = {"generation_s": generation.cached_s + generated - started}

@@ -149,15 +149,15 @@ def outcome(job: TrainingJob) -> Outcome:
     step, best = max(curve, key=lambda point: (point[1], -point[0]))
     rewards = tuple(series(history, "reward"))
     return Outcome(
-        job.seed,
-        curve[0][1],
-        best,
-        step,
-        int(history[-1]["step"]),
-        seconds_trained(history) / 60,
-        job.stopped,
-        curve,
-        rewards,
+        seed=job.seed,
+        start=curve[0][1],
+        best=best,
+        best_step=step,
+        steps=int(history[-1]["step"]),
+        minutes=seconds_trained(history) / 60,
+        stopped=job.stopped,
+        curve=curve,
+        rewards=rewards,
     )
 
 

@@ -89,13 +89,13 @@ class Trials:
         end = f"failed: {failed}" if failed else end
         end = f"others were better at step {last}" if pruned else end
         return TrialOutcome(
-            trial.number + 1,
-            trial.params,
-            best,
-            step,
-            curve[-1][0] if curve else 0,
-            seconds_trained(metrics(job.path)) / 60,
-            job.stopped or end,
+            number=trial.number + 1,
+            point=trial.params,
+            best=best,
+            best_step=step,
+            step=curve[-1][0] if curve else 0,
+            minutes=seconds_trained(metrics(job.path)) / 60,
+            end=job.stopped or end,
         )
 
 

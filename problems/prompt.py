@@ -29,7 +29,7 @@ def prompt_text(problem: Problem) -> str:
     )
     if starter:
         parts.append(f"Start from this code:\n```python\n{starter}\n```")
-    if problem.style == "stdio" and not _STREAMS.search(statement):
+    if not problem.kind.has_entry_point and not _STREAMS.search(statement):
         parts.append("Read the input from standard input and print the output.")
     if shown:
         parts.append("Your code should pass:\n" + "\n".join(shown))

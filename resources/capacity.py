@@ -54,14 +54,14 @@ def shape_of_start(profile: Profile) -> Shape | None:
             return None
     t = profile.tiny_model
     return Shape(
-        "the tiny model",
-        t.hidden,
-        t.layers,
-        t.heads,
-        max(1, t.heads // 2),
-        3 * t.hidden,
-        t.vocabulary,
-        True,
+        name="the tiny model",
+        hidden=t.hidden,
+        layers=t.layers,
+        heads=t.heads,
+        kv_heads=max(1, t.heads // 2),
+        intermediate=3 * t.hidden,
+        vocabulary=t.vocabulary,
+        tied=True,
     )
 
 

@@ -23,7 +23,7 @@ from problems.schema import Problem
 from rewards.components.registry import COMPONENTS
 from sandbox.reading import near
 
-MOST_TAGS = 20  # that a message lists
+MAX_TAGS = 20  # that a message lists
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -180,7 +180,7 @@ class RewardConfig(Section):
             if tag not in known:
                 raise ProblemError(
                     f"no training problem has the tag {tag!r}{near(tag, known)}",
-                    f"the tags are {', '.join(known[:MOST_TAGS]) or 'none'}",
+                    f"the tags are {', '.join(known[:MAX_TAGS]) or 'none'}",
                     "reward.by",
                 )
 

@@ -129,7 +129,17 @@ class Request(Neutral):
         heat = 0.0 if self.temperature is None else self.temperature
         top_p = 1.0 if self.top_p is None else self.top_p
         more["whole"] = not self.stream
-        return EngineRequest(prompt, most, heat, top_p, self.seed, stop, self.n, logprobs, **more)
+        return EngineRequest(
+            chat=prompt,
+            max_tokens=most,
+            temperature=heat,
+            top_p=top_p,
+            seed=self.seed,
+            stop=stop,
+            n=self.n,
+            logprobs=logprobs,
+            **more,
+        )
 
 
 class ChatRequest(Request):

@@ -62,7 +62,16 @@ def data_add(
 
     constants = {column: constant(value) for column, value in pairs(values or []).items()}
     names = pairs(filter(None, columns.split(",")))
-    place = Place(path, hub, config, revision, None, names, constants, samples)
+    place = Place(
+        path=path,
+        hub=hub,
+        config=config,
+        revision=revision,
+        commit=None,
+        columns=names,
+        constants=constants,
+        samples=samples,
+    )
     raise typer.Exit(add(name, place, Settings.read().home, Console()))
 
 

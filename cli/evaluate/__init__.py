@@ -63,11 +63,26 @@ def command(
     settings, console, errors = Settings.read(profile), Console(), Console(stderr=True)
     home, price = settings.home.path, price_of(settings.profile)
     evaluation = EvaluationOptions(
-        benchmark, data, out, sanitize, partial, tuple(k or ()), price, suspects_of(settings.store)
+        benchmark=benchmark,
+        data=data,
+        out=out,
+        sanitized=sanitize,
+        partial=partial,
+        ks=tuple(k or ()),
+        price=price,
+        suspects=suspects_of(settings.store),
     )
     if completions is not None:
         raise typer.Exit(evaluate_completions(completions, evaluation, home, console, errors))
-    generation = ModelOptions(model, endpoint, n, temperature, top_p, seed, form.value)
+    generation = ModelOptions(
+        model=model,
+        endpoint=endpoint,
+        n=n,
+        temperature=temperature,
+        top_p=top_p,
+        seed=seed,
+        form=form.value,
+    )
     raise typer.Exit(evaluate_model(generation, evaluation, home, console, errors))
 
 

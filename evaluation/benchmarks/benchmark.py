@@ -135,13 +135,13 @@ def from_problems(
 ) -> Benchmark:
     """Return the benchmark. Raises ValueError as `Benchmark`."""
     return Benchmark(
-        name,
-        tuple(problems),
-        sampling,
-        gated,
-        completes,
-        conventions,
-        upstream,
-        tuple(stop),
-        harness,
+        name=name,
+        problems=tuple(problems),
+        sampling=sampling,
+        gated=gated,
+        completes=completes,
+        conventions=conventions,
+        upstream=upstream,
+        stop=tuple(stop),
+        published_harness=harness,
     )

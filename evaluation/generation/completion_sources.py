@@ -132,13 +132,13 @@ def task_completions(
     """Return the completions of a benchmark's tasks; outputs: `n` in a row for each task."""
     return [
         Completion(
-            benchmark.task_id(problem),
-            k,
-            output.text,
-            whole,
-            output.tokens,
-            output.cut,
-            output.seconds,
+            task_id=benchmark.task_id(problem),
+            sample=k,
+            text=output.text,
+            whole=whole,
+            tokens=output.tokens,
+            cut=output.cut,
+            seconds=output.seconds,
         )
         for i, problem in enumerate(benchmark.problems)
         for k, output in enumerate(outputs[i * n : i * n + n])

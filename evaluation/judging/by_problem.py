@@ -19,7 +19,7 @@ from problems.reading.stated import any_answer
 from problems.schema import Problem
 from sandbox.protocol import Job, Limits
 
-VERSION = "1"  # raised whenever the same program could get another verdict
+VERSION = "1"
 
 
 @dataclass(frozen=True)

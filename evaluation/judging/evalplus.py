@@ -31,7 +31,7 @@ from problems.verification.outputs import TOO_LONG, Output, OutputRequest, outpu
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Runs
 
-VERSION = "2"  # raised whenever the same program could get another verdict
+VERSION = "2"
 REFERENCE_S = 240.0  # CPU time of the canonical solution on one set of inputs
 REPEATS = 2  # further runs of a slow canonical solution
 TOGETHER = 8  # canonical solutions run in one batch
@@ -170,7 +170,7 @@ class PlusHarness(Harness):
                 "remove the file: its results are computed again",
             )
         for task in tasks:
-            if cached := known.get(f"{VERSION} {task.content}"):
+            if cached := known.get(f"{self.code_hash} {task.content}"):
                 self.expected[task.task_id] = {
                     which: _expected(decode(each)) for which, each in cached.items()
                 }
@@ -183,7 +183,7 @@ class PlusHarness(Harness):
                 rows = ((task.content, expected[task.task_id].items()) for task in some)
                 file.append(
                     {
-                        "task": f"{VERSION} {content}",
+                        "task": f"{self.code_hash} {content}",
                         "expected": {which: encode(asdict(each)) for which, each in sets},
                     }
                     for content, sets in rows
@@ -233,12 +233,12 @@ def plus_harness(
     """
     tasks = {each.task_id: each for each in (task(row, where) for where, row in rows)}
     return PlusHarness(
-        name,
-        VERSION,
-        upstream,
-        tasks,
-        (releases or {}).get(len(tasks), "") or digest,
-        source,
-        SETS,
+        name=name,
+        version=VERSION,
+        upstream=upstream,
+        tasks=tasks,
+        release=(releases or {}).get(len(tasks), "") or digest,
+        source=source,
+        sets=SETS,
         cache_file=home / "benchmarks" / f"{source if name[-1] == '+' else name}.expected.jsonl",
     )

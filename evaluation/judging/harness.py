@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from artifacts.code_hash import hash_modules
 from evaluation.completions import Completion, Prefer
 from evaluation.judging.failure_kinds import ProgramFault, fault
 from evaluation.sampling import Progress
@@ -45,7 +46,7 @@ class Harness(ABC):
     """
 
     name: str
-    version: str  # of the harness here: raised whenever the same program could get another verdict
+    version: str  # scores of two versions are not compared
     upstream: str  # the harness it agrees with, and its version
     tasks: Mapping[str, Any]
     release: str  # release of the data
@@ -55,6 +56,12 @@ class Harness(ABC):
     packages: tuple[str, ...] = ("numpy",)  # packages that programs may import
     # Tasks that are left out, with the reason: evaluation/judging/references.py fills it.
     unfit: dict[str, str] = field(default_factory=dict, compare=False, kw_only=True)
+
+    @property
+    def code_hash(self) -> str:
+        """Hash of the code that judges: a part of every key of a cached result."""
+        modules = (type(self).__module__, "evaluation.judging.judge")
+        return hash_modules(modules, ("evaluation", "problems", "sandbox"))
 
     @abstractmethod
     def program(self, task: Any, completion: Completion, sanitized: bool) -> str:

@@ -115,8 +115,8 @@ class Verdicts:
 
 
 def key_of(harness: Harness, task: Task, which: str, program: str) -> str:
-    """Return the cache key of a verdict: program, tests, limits and harness."""
-    text = "\0".join((harness.name, harness.version, task.content, which, program))
+    """Return the cache key of a verdict: program, tests, limits and the harness's code."""
+    text = "\0".join((harness.name, harness.code_hash, task.content, which, program))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -214,14 +214,14 @@ def _set_result(harness: Harness, report: Report) -> SetResult:
     verdict, detail = harness.verdict(report)
     failed = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else ProgramFault()
     return SetResult(
-        verdict,
-        detail,
-        report.wall_s,
-        failed.test,
-        failed.raised,
-        report.isolation,
-        report.passed,
-        report.total,
+        verdict=verdict,
+        detail=detail,
+        seconds=report.wall_s,
+        test=failed.test,
+        raised=failed.raised,
+        isolation=report.isolation,
+        accepted=report.passed,
+        total=report.total,
     )
 
 
@@ -232,14 +232,14 @@ def _result(
     task, completion = row
     if why := harness.absent(task):
         return CompletionResult(
-            completion.task_id,
-            completion.sample,
-            dict.fromkeys(harness.sets),
-            UNMEASURED,
-            why,
-            0.0,
-            completion.cut,
-            program,
+            task_id=completion.task_id,
+            sample=completion.sample,
+            passed=dict.fromkeys(harness.sets),
+            verdict=UNMEASURED,
+            detail=why,
+            seconds=0.0,
+            cut=completion.cut,
+            program=program,
         )
     passed: dict[str, bool | None] = dict.fromkeys(harness.sets, False)
     result, detail, seconds, isolation = SetResult(Verdict.AC.value, "", 0.0), "", 0.0, set[str]()
@@ -257,17 +257,17 @@ def _result(
             break
         passed[which] = True
     return CompletionResult(
-        completion.task_id,
-        completion.sample,
-        passed,
-        result.verdict,
-        detail,
-        seconds,
-        completion.cut,
-        program,
-        result.test,
-        result.raised,
-        ", ".join(sorted(isolation)),
-        result.accepted,
-        result.total,
+        task_id=completion.task_id,
+        sample=completion.sample,
+        passed=passed,
+        verdict=result.verdict,
+        detail=detail,
+        seconds=seconds,
+        cut=completion.cut,
+        program=program,
+        failed_test=result.test,
+        raised=result.raised,
+        isolation=", ".join(sorted(isolation)),
+        accepted=result.accepted,
+        total=result.total,
     )

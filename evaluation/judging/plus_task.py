@@ -181,15 +181,15 @@ def _task(
     canonical = prompt + text(row, "canonical_solution", where)
     atol = float(row.get("atol") or 0)
     return PlusTask(
-        text(row, "task_id", where),
-        prompt,
-        name,
-        canonical,
-        atol,
-        inputs,
-        views.get(name, "all"),
-        oracles.get(name, ""),
-        _hash(row),
+        task_id=text(row, "task_id", where),
+        prompt=prompt,
+        entry_point=name,
+        canonical=canonical,
+        atol=atol,
+        inputs=inputs,
+        view=views.get(name, "all"),
+        oracle=oracles.get(name, ""),
+        content=_hash(row),
     )
 
 

@@ -131,14 +131,14 @@ def _duel(
         _chance(one[first], one[second]) for one in resampled if first in one and second in one
     ]
     return Duel(
-        first,
-        second,
-        _chance(fit[first], fit[second]),
-        _middle(chances),
-        won,
-        lost,
-        len(matches) - won - lost,
-        _sign_test(matches, first),
+        first=first,
+        second=second,
+        chance=_chance(fit[first], fit[second]),
+        interval=_middle(chances),
+        won=won,
+        lost=lost,
+        tied=len(matches) - won - lost,
+        p_value=_sign_test(matches, first),
     )
 
 

@@ -69,13 +69,13 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     word = WORDS[new] if problem.statement[start:end].isalpha() and new in WORDS else str(new)
     statement = problem.statement[:start] + word + problem.statement[end:]
     return Draft(
-        "constant",
-        (problem,),
-        statement,
-        str(problem.entry_point),
-        solutions,
-        inputs_of(problem),
-        problem.starter_code,
+        kind="constant",
+        parents=(problem,),
+        statement=statement,
+        entry_point=str(problem.entry_point),
+        solutions=solutions,
+        tests=inputs_of(problem),
+        starter_code=problem.starter_code,
         needs_outputs=True,
         differs=True,
         change=f"{old} → {new}",

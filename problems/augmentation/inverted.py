@@ -65,13 +65,13 @@ def _draft(
     if len(changed) < least:
         return "too few solutions in which it could be turned around for sure"
     return Draft(
-        "inverted",
-        (problem,),
-        statement,
-        str(problem.entry_point),
-        changed,
-        inputs_of(problem),
-        problem.starter_code,
+        kind="inverted",
+        parents=(problem,),
+        statement=statement,
+        entry_point=str(problem.entry_point),
+        solutions=changed,
+        tests=inputs_of(problem),
+        starter_code=problem.starter_code,
         needs_outputs=True,
         differs=True,
         change=change,

@@ -95,13 +95,13 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
         return "its statement names nothing that changes: it would be a copy"
     change = ", ".join(f"{old} → {new}" for old, new in names.items() if old != new)
     return Draft(
-        "renamed",
-        (problem,),
-        statement,
-        entry_name,
-        tuple(solutions),
-        tests,
-        _follow(problem.starter_code, names),
+        kind="renamed",
+        parents=(problem,),
+        statement=statement,
+        entry_point=entry_name,
+        solutions=tuple(solutions),
+        tests=tests,
+        starter_code=_follow(problem.starter_code, names),
         change=change,
     )
 

@@ -67,13 +67,13 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
         return f"fewer than {MIN_RULES} of the rules apply to its words"
     first = problem
     return Draft(
-        "reworded",
-        (first,),
-        statement,
-        str(first.entry_point),
-        first.solutions,
-        first.tests,
-        first.starter_code,
+        kind="reworded",
+        parents=(first,),
+        statement=statement,
+        entry_point=str(first.entry_point),
+        solutions=first.solutions,
+        tests=first.tests,
+        starter_code=first.starter_code,
         change="; ".join(changes),
     )
 

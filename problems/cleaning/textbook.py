@@ -51,7 +51,8 @@ def common(tasks: Sequence[Problem], sandbox: Sandbox) -> dict[str, str]:
     The function passes all tests of the task and equals its solution on generated inputs. Raises
     NoOutput if the sandbox fails.
     """
-    taken = [(task, arity(task)) for task in tasks if task.style == "assert" and task.tests]
+    style = textbook()[0].style
+    taken = [(task, arity(task)) for task in tasks if task.style == style and task.tests]
     pairs = list[tuple[Problem, Problem]]()
     pending = {
         at: [task for task, count in taken if count == arity(function)]

@@ -123,15 +123,15 @@ class ScanPart:
         rest = [problems[row] for row in rows]
         rest_sketch = sketch(rest)
         return PartScan(
-            part,
-            [Removed(**row) for row in verified["removed"]],
-            verified["isolation"],
-            [fault for fault in faults if fault],
-            rows,
-            marks(rest, alone=False),
-            rest_sketch.without_exact(),
-            self._gated.overlaps(rest, self._sandbox(), rest_sketch),
-            licence_counts(problems),
+            part=part,
+            unverified=[Removed(**row) for row in verified["removed"]],
+            isolation=verified["isolation"],
+            faults=[fault for fault in faults if fault],
+            rows=rows,
+            marks=marks(rest, alone=False),
+            sketch=rest_sketch.without_exact(),
+            overlaps=self._gated.overlaps(rest, self._sandbox(), rest_sketch),
+            licences=licence_counts(problems),
         )
 
     def _sandbox(self) -> Sandbox:

@@ -19,7 +19,7 @@ def without_cut_tests(problem: Problem, where: str) -> Problem:
     Dots in other places show that they belong to the data, such as a map. Raises ProblemError if
     no test is left.
     """
-    if problem.style != "stdio":
+    if "stdin" not in problem.kind.keys:
         return problem
     cut = [any(_cut(text) for text in (test["stdin"], test["stdout"])) for test in problem.tests]
     if not any(cut):

@@ -22,14 +22,11 @@ from problems.schema import Problem, from_record, from_row
 from problems.syntax import tree_of
 from sandbox.protocol import Limits
 from sandbox.reading import means, shown
+from sandbox.styles import STYLES
 
 LISTS = ("solutions", "tags")
 NESTED = ("tests", "limits", "extra", *LISTS)
-EXAMPLES = {  # an example test per style
-    "call": '{"args": [1], "expected": 2}',
-    "stdio": '{"stdin": "1", "stdout": "2"}',
-    "assert": '{"source": "def check(candidate):\\n    assert candidate(1) == 2"}',
-}
+EXAMPLES = {name: style.example for name, style in STYLES.items() if style.example}
 
 
 def own(name: str) -> Source:
@@ -114,14 +111,15 @@ def _checks(record: Row, tests: list[Any], where: str) -> list[dict[str, str]]:
 
     Raises ProblemError with an example test if they are anything else.
     """
-    name, style, solutions = record.get("entry_point"), record.get("style"), record.get("solutions")
+    name, solutions = record.get("entry_point"), record.get("solutions")
+    style = STYLES.get(str(record.get("style")))
     if (
-        style != "assert"
+        not (style and style.is_check)
         or not isinstance(name, str)
         or not all(_asserts(test, name) for test in tests)
     ):
         number = next(number for number, test in enumerate(tests) if isinstance(test, str))
-        example = EXAMPLES.get(str(style)) or " or ".join(EXAMPLES.values())
+        example = (style and style.example) or " or ".join(EXAMPLES.values())
         raise ProblemError(
             f"column tests: test {number} is {shown(tests[number])}",
             f"write each as an object, e.g. {example}",
@@ -174,7 +172,7 @@ def _runnable(problem: Problem, where: str) -> Problem:
     ):
         reason = f"column in_place is {in_place!r} with style {problem.style}"[:150]
         raise ProblemError(reason, "give true or false; only assert tests read it", where)
-    for number, test in enumerate(problem.tests if problem.style == "assert" else ()):
+    for number, test in enumerate(problem.tests if problem.kind.is_check else ()):
         tree = python(test["source"], f"column tests: test {number}", where, "fix its source")
         names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         if "check" not in names:

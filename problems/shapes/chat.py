@@ -51,11 +51,11 @@ def read(row: Row, where: str) -> Record:
 
 
 CHAT = Shape(
-    "verl",
-    "Eurus-2-RL-Data, PRIME's code rows, rLLM's parquet for verl",
-    ("data_source", "prompt", "reward_model"),
-    read,
-    ("prompt", "reward_model", "solutions"),
-    None,
-    _fits,
+    name="verl",
+    about="Eurus-2-RL-Data, PRIME's code rows, rLLM's parquet for verl",
+    keys=("data_source", "prompt", "reward_model"),
+    read=read,
+    used=("prompt", "reward_model", "solutions"),
+    licence=None,
+    fits=_fits,
 )

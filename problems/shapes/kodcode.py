@@ -31,11 +31,11 @@ def read(row: Row, where: str) -> Record:
 
 
 KODCODE = Shape(
-    "kodcode",
-    "KodCode-V1, KodCode-Light-RL-10K",
-    ("question", "solution", "subset"),
-    read,
-    ("question", "solution", "test", "test_code"),
-    "CC-BY-NC-4.0",
-    lambda row: isinstance(row.get(_key(row)), str),
+    name="kodcode",
+    about="KodCode-V1, KodCode-Light-RL-10K",
+    keys=("question", "solution", "subset"),
+    read=read,
+    used=("question", "solution", "test", "test_code"),
+    licence="CC-BY-NC-4.0",
+    fits=lambda row: isinstance(row.get(_key(row)), str),
 )

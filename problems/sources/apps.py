@@ -19,6 +19,7 @@ from problems.reading.input_output import (
 from problems.reading.source import SPLIT, Row, Source, has, number, text
 from problems.schema import Problem, Split
 from sandbox.protocol import Limits
+from sandbox.styles import STYLES
 
 LIMITS = Limits.of_work(10.0, memory_mb=512)
 
@@ -42,7 +43,8 @@ def problem_of(
     style, name, tests, checker = tests_of(
         parsed(row, "input_output", where, {}), where, starter, *solutions
     )
-    prompt = IMPORTS if style == "call" else ""
+    kind = STYLES[style]
+    prompt = IMPORTS if kind.has_entry_point else ""
     difficulty = str(row.get("difficulty") or "unknown").lower()
     return Problem(
         problem_id=f"{source}/{split}-{key}",
@@ -58,7 +60,7 @@ def problem_of(
         split=PARTS[split],
         licence=licence,
         gated=split == "test",
-        compare="tokens" if style == "stdio" else "exact",
+        compare="tokens" if "tokens" in kind.compares else "exact",
         checker=checker,
         extra={
             "difficulty": difficulty,

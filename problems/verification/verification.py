@@ -143,23 +143,23 @@ def _entry(digest: str, check: ProblemCheck, config: Verification) -> JournalEnt
     isolation = check.own[0].isolation if check.own else ""
     wall_s, cpu_s, peak_mb = check.cost if check.own else (None, None, None)
     return JournalEntry(
-        digest,
-        problem.problem_id,
-        reason,
-        detail,
-        isolation,
-        wall_s,
-        peak_mb,
-        cpu_s,
-        config.how,
-        check.decided,
-        killed,
-        names,
-        tuple(map(dumps, check.added)),
-        check.dropped,
-        check.equivalent,
-        check.solved,
-        check.agreement,
+        content_hash=digest,
+        problem_id=problem.problem_id,
+        reason=reason,
+        detail=detail,
+        isolation=isolation,
+        wall_s=wall_s,
+        peak_mb=peak_mb,
+        cpu_s=cpu_s,
+        how=config.how,
+        mutants=check.decided,
+        killed=killed,
+        survivors=names,
+        added=tuple(map(dumps, check.added)),
+        dropped=check.dropped,
+        equivalent=check.equivalent,
+        solved=check.solved,
+        agreement=check.agreement,
     )
 
 
@@ -190,16 +190,16 @@ def _changed(problem: Problem, entry: JournalEntry) -> Problem:
 
 def _strength(problem: Problem, entry: JournalEntry) -> Strength:
     return Strength(
-        problem.problem_id,
-        problem.source,
-        not problem.gated,
-        entry.reason is None,
-        len(references(problem)),
-        entry.mutants,
-        entry.killed,
-        entry.survivors,
-        len(entry.added),
-        entry.equivalent,
+        problem_id=problem.problem_id,
+        source=problem.source,
+        trainable=not problem.gated,
+        kept=entry.reason is None,
+        references=len(references(problem)),
+        mutants=entry.mutants,
+        killed=entry.killed,
+        survivors=entry.survivors,
+        added_tests=len(entry.added),
+        equivalent=entry.equivalent,
     )
 
 

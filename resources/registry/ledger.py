@@ -168,16 +168,16 @@ class Ledger:
             return self._insert(
                 cursor,
                 Entry(
-                    _next(entries),
-                    kind,
-                    version,
-                    checkpoint,
-                    checkpoint_hash,
-                    path,
-                    predecessor,
-                    decision,
-                    run_id,
-                    _now(),
+                    entry=_next(entries),
+                    kind=kind,
+                    version=version,
+                    checkpoint=checkpoint,
+                    checkpoint_hash=checkpoint_hash,
+                    path=path,
+                    predecessor=predecessor,
+                    decision=decision,
+                    run_id=run_id,
+                    created_at=_now(),
                 ),
             )
 

@@ -71,14 +71,14 @@ class RegressionSet:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             new = [
                 LostTask(
-                    problem.problem_id,
-                    benchmark,
-                    solved_by,
-                    lost_by,
-                    run_id,
-                    number,
-                    to_row(problem),
-                    now,
+                    task_id=problem.problem_id,
+                    benchmark=benchmark,
+                    solved_by=solved_by,
+                    lost_by=lost_by,
+                    run_id=run_id,
+                    number=number,
+                    problem=to_row(problem),
+                    at=now,
                 )
                 for problem in problems
                 if problem.problem_id not in known

@@ -252,14 +252,14 @@ def releases_of(events: Sequence[Event]) -> list[Release]:
         by_release.setdefault(event.release, []).append(event)
     return [
         Release(
-            name,
-            own[0].detail["champion"],
-            own[-1].detail.get("version", own[0].detail["challenger"]),
-            (own[0].detail["challenger"], *own[0].detail.get("others", ())),
-            own[0].detail["plan"],
-            state_after(own),
-            own[-1].step,
-            tuple(own),
+            id=name,
+            champion=own[0].detail["champion"],
+            challenger=own[-1].detail.get("version", own[0].detail["challenger"]),
+            challengers=(own[0].detail["challenger"], *own[0].detail.get("others", ())),
+            plan=own[0].detail["plan"],
+            state=state_after(own),
+            step=own[-1].step,
+            events=tuple(own),
         )
         for name, own in by_release.items()
     ]

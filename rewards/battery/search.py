@@ -390,7 +390,16 @@ def search(
         ]
         right, wrong = attempts[: len(problem.right)], attempts[len(problem.right) :]
         yield from _Laws(
-            sandbox, Proposals(problem, reward, probe, trace, seed, right, wrong)
+            sandbox,
+            Proposals(
+                problem=problem,
+                reward=reward,
+                probe=probe,
+                trace=trace,
+                seed=seed,
+                right=right,
+                wrong=wrong,
+            ),
         ).findings()
 
 

@@ -92,16 +92,16 @@ def _ground(
 ) -> SearchProblem:
     tests = tuple(_test(style, arguments, expected) for arguments, expected in pairs)
     task = Problem(
-        f"battery/{name}",
-        "battery",
-        statement,
-        style,
-        tests,
-        entry,
-        "",
-        tuple(right),
-        visible,
-        LIMITS,
+        problem_id=f"battery/{name}",
+        source="battery",
+        statement=statement,
+        style=style,
+        tests=tests,
+        entry_point=entry,
+        starter_code="",
+        solutions=tuple(right),
+        visible_tests=visible,
+        limits=LIMITS,
         licence="Apache-2.0",
     )
     task = replace(task, extra=extra or {})

@@ -131,5 +131,6 @@ STYLE = Style(
     text=text,
     inputs=inputs,
     expecting=expecting,
+    example='{"source": "def check(candidate):\\n    assert candidate(1) == 2"}',
     options=("in_place",),
 )

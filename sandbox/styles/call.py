@@ -111,6 +111,7 @@ STYLE = Style(
         {"args": list(test.get("args", ())), "kwargs": test.get("kwargs") or {}}
     ],
     expecting=lambda test_input, output: test_input | {"expected": output},
+    example='{"args": [1], "expected": 2}',
     make=make,
     payload=payload,
     compares=("exact", "unordered", "set"),

@@ -78,6 +78,7 @@ STYLE = Style(
     text=lambda test, name, compare, parse: f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}",
     inputs=lambda test, parse: [{"stdin": test["stdin"]}],
     expecting=lambda test_input, output: test_input | {"stdout": output},
+    example='{"stdin": "1", "stdout": "2"}',
     compares=("exact", "tokens", "loose"),
     options=("checker", "tolerance"),
     has_entry_point=False,

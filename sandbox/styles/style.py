@@ -37,6 +37,7 @@ def no_test(test_input: Input, output: Any) -> Test | None:
 class Style:
     """One style, in a file of this folder.
 
+    example: a test as JSON, for messages; "" if its tests are not written as objects.
     make: makes a test from the values of its keys; usually the test's dataclass.
     attempt: runs the tests of one job in a worker.
     payload: returns what the worker gets of a test, JSON types only. Raises NotPlain.
@@ -55,6 +56,7 @@ class Style:
     text: Callable[[Test, str, str, Parse], str] = source_of  # test, name, compare, parse
     inputs: Callable[[Test, Parse], list[Input]] = no_inputs
     expecting: Callable[[Input, Any], Test | None] = no_test
+    example: str = ""
     make: Callable[..., Any] | None = None
     payload: Callable[[Any], dict[str, Any]] = asdict
     compares: tuple[str, ...] = ("exact",)  # values of `compare`
@@ -70,6 +72,11 @@ class Style:
     def is_code(self) -> bool:
         """Whether its tests are Python source, not data."""
         return self.keys is SOURCE
+
+    @property
+    def is_check(self) -> bool:
+        """Whether a test is a function `check(candidate)`."""
+        return self.is_code and not self.many_rows
 
     def read(self, record: Any) -> Any:
         """Return the test of a record. A text is one with the key `source`. Raises Invalid."""

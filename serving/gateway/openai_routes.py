@@ -42,13 +42,13 @@ class Answers:
     ) -> AdmittedRequest:
         caller: Key = request.state.caller
         return AdmittedRequest(
-            body.engine_request(self.service.settings.default_tokens),
-            body.model,
-            body.user or "",
-            caller.id,
-            caller.consent,
-            bool(getattr(body, "tests", None)),
-            caller.priority + body.priority,
+            request=body.engine_request(self.service.settings.default_tokens),
+            model=body.model,
+            user=body.user or "",
+            key=caller.id,
+            consent=caller.consent,
+            tests=bool(getattr(body, "tests", None)),
+            priority=caller.priority + body.priority,
             version=self._version(request),
         )
 

@@ -179,7 +179,13 @@ def read_matches(folder: Path) -> list[PairChoice]:
         left = None if choice.chosen == "tie" else choice.chosen == "left"
         matches.append(
             PairChoice(
-                pair.id, pair.problem_id, choice.judge, pair.first_of, pair.second_of, won, left
+                pair=pair.id,
+                problem_id=pair.problem_id,
+                judge=choice.judge,
+                first=pair.first_of,
+                second=pair.second_of,
+                won=won,
+                left=left,
             )
         )
     return matches

@@ -118,4 +118,12 @@ class ReleaseRouter:
         if not shares.keys() <= restorable:
             return Traffic(champion)
         shadow = not plan.experiment and plan.steps[now.step].shadow
-        return Traffic(champion, shares, now.id, now.step, shadow, plan.sticky, now.salt)
+        return Traffic(
+            champion=champion,
+            shares=shares,
+            release=now.id,
+            step=now.step,
+            shadow=shadow,
+            sticky=plan.sticky,
+            salt=now.salt,
+        )

@@ -139,7 +139,16 @@ def estimate(shape: Shape, gpu: Gpu, training: Training) -> Plan:
         _faults(shape, gpu, t, update, resident=resident, cache=cache, concurrent=concurrent)
     )
     seconds = step_seconds(shape, gpu, t, concurrent)
-    return Plan(shape, gpu, t, update, rollout, concurrent, seconds, faults)
+    return Plan(
+        shape=shape,
+        gpu=gpu,
+        training=t,
+        update=update,
+        rollout=rollout,
+        concurrent=concurrent,
+        seconds=seconds,
+        faults=faults,
+    )
 
 
 def _faults(

@@ -183,18 +183,9 @@ def shape_of(model: str) -> Shape:
             f"{path}: {', '.join(f'{key} is {values[key]!r}' for key in wrong)}: a whole number "
             "above 0 is needed"
         )
-    hidden, layers, heads, kv_heads, wide, vocabulary = (values[key] for key in SIZES)
-    return Shape(
-        model,
-        hidden,
-        layers,
-        heads,
-        kv_heads,
-        wide,
-        vocabulary,
-        bool(config.get("tie_word_embeddings", False)),
-        values["head_dim"],
-    )
+    sizes = (values[key] for key in SIZES)
+    tied = bool(config.get("tie_word_embeddings", False))
+    return Shape(model, *sizes, tied=tied, head=values["head_dim"])
 
 
 def _of_gguf(base: str) -> Shape:
