@@ -24,8 +24,8 @@ from resources.run_context import RunContext, StageOutput, result
 def augmented_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Variants of verified problems: renamed, reworded, with another number, inverted, or composed
-    of two. Rejected attempts are stored with the reason.
+    """Variants of verified problems: with another number, inverted, or composed of two. Rejected
+    attempts are stored with the reason.
     """
     with run_context.stage(context) as stage:
         verified = stage.store.require("datasets", "verified_problems")

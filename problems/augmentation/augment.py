@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from problems.augmentation import composed, constant, inverted, renamed, reworded
+from problems.augmentation import composed, constant, inverted
 from problems.augmentation.draft import Draft, Mutation, problem_of, reason_not_parent
 from problems.augmentation.settings import Augmentation as Augmentation
 from problems.augmentation.settings import Kind as Kind
@@ -20,8 +20,6 @@ from sandbox.wire import encode
 from sandbox.worker.compare import same_text
 
 KINDS: dict[Kind, Mutation] = {
-    "renamed": renamed.mutate,
-    "reworded": reworded.mutate,
     "constant": constant.mutate,
     "inverted": inverted.mutate,
     "composed": composed.mutate,
@@ -100,7 +98,6 @@ def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
     programs = [
         (at, source)
         for at, draft in enumerate(drafts)
-        if draft.needs_outputs
         for source in (draft.solutions if len(draft.solutions) > 1 else draft.solutions * 2)
     ]
     callable_problems = [
@@ -112,12 +109,7 @@ def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
     rows: dict[int, list[list[Output]]] = {}
     for (at, _), program_outputs in zip(programs, outputs(requests, sandbox), strict=True):
         rows.setdefault(at, []).append(program_outputs)
-    return [
-        _with_outputs(draft, rows[at])
-        if draft.needs_outputs
-        else problem_of(draft, draft.tests, draft.solutions, "")
-        for at, draft in enumerate(drafts)
-    ]
+    return [_with_outputs(draft, rows[at]) for at, draft in enumerate(drafts)]
 
 
 def _with_outputs(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:

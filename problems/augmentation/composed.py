@@ -59,7 +59,6 @@ def mutate(problem: Problem, pool: Sequence[Problem], rng: random.Random) -> Dra
         entry,
         tuple(programs),
         inputs_of(problem),
-        needs_outputs=True,
         change=f"{second} after {first}",
     )
 

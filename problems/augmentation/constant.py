@@ -76,7 +76,6 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
         solutions=solutions,
         tests=inputs_of(problem),
         starter_code=problem.starter_code,
-        needs_outputs=True,
         differs=True,
         change=f"{old} → {new}",
     )

@@ -31,10 +31,7 @@ LITERALS = re.compile(r"\b[A-Za-z_]\w*\(\s*(?:[\[({\"'\d-]|True\b|False\b|None\b
 
 @dataclass(frozen=True)
 class Draft:
-    """A future problem.
-
-    needs_outputs: its tests have inputs only; the outputs must be computed by its solutions.
-    """
+    """A future problem. Its tests have inputs only: its solutions will compute the outputs."""
 
     kind: str
     parents: tuple[Problem, ...]
@@ -43,7 +40,6 @@ class Draft:
     solutions: tuple[str, ...]
     tests: tuple[dict[str, Any], ...]
     starter_code: str = ""
-    needs_outputs: bool = False
     differs: bool = False  # the parent's solutions must fail its tests
     change: str = ""  # description of the change
 
@@ -73,11 +69,7 @@ def problem_of(
         "change": draft.change,
     }
     packages = sorted({name for parent in draft.parents for name in parent.packages})
-    extra = (
-        origin
-        | ({"packages": packages} if packages else {})
-        | ({"outputs_by": outputs_by} if outputs_by else {})
-    )
+    extra = origin | ({"packages": packages} if packages else {}) | {"outputs_by": outputs_by}
     return replace(
         first,
         problem_id=f"{SOURCE}/{draft.kind}/{key}",

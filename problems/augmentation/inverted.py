@@ -72,7 +72,6 @@ def _draft(
         solutions=changed,
         tests=inputs_of(problem),
         starter_code=problem.starter_code,
-        needs_outputs=True,
         differs=True,
         change=change,
     )

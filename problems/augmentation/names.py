@@ -1,4 +1,4 @@
-"""Find the names that a program chose itself, and rename them.
+"""Find the names of a program, and rename some.
 
 The tree is rewritten, so comments and layout are lost.
 """
@@ -6,36 +6,16 @@ The tree is rewritten, so comments and layout are lost.
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Mapping
 
 from problems.syntax import parse
 
-# these access names as strings
-BY_NAME = frozenset({"eval", "exec", "locals", "globals", "vars", "getattr", "setattr", "dir"})
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Unclear(ValueError):
     """The names of this program cannot be changed safely; says why."""
-
-
-def own_names(tree: ast.Module) -> list[str]:
-    """Return the program's own functions, parameters and variables, in order of occurrence.
-
-    Leaves out methods, class variables, imports and builtins. Raises Unclear if a name may be used
-    as a string.
-    """
-    bound, excluded = dict.fromkeys(_bound(tree)), set(dir(builtins))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in BY_NAME:
-            raise Unclear(f"it calls {node.id}, which sees names")
-        if isinstance(node, ast.alias):
-            excluded.add((node.asname or node.name).split(".")[0])
-        if isinstance(node, ast.ClassDef):
-            excluded |= {node.name, *_names_in_class(node)}
-    return [name for name in bound if name not in excluded and not name.startswith("__")]
 
 
 def all_names(tree: ast.AST) -> set[str]:
@@ -126,29 +106,3 @@ class _Renamer(ast.NodeTransformer):
                 re.sub(pattern, lambda match: self.names[match[1]], node.value.value)
             )
         return super().generic_visit(node)
-
-
-def _bound(tree: ast.AST) -> list[str]:
-    names = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.append(node.id)
-        elif isinstance(node, ast.arg):
-            names.append(node.arg)
-        elif (
-            isinstance(node, (*FUNCTIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar))
-            and node.name
-        ):
-            names.append(node.name)
-    return names
-
-
-def _names_in_class(node: ast.ClassDef) -> set[str]:
-    methods = {item.name for item in node.body if isinstance(item, FUNCTIONS)}
-    fields = {
-        target.id
-        for item in node.body
-        for target in ast.walk(item)
-        if isinstance(target, ast.Name) and not isinstance(item, FUNCTIONS)
-    }
-    return methods | fields

@@ -8,7 +8,7 @@ from pydantic import PositiveInt
 
 from artifacts.section import Section
 
-Kind = Literal["renamed", "reworded", "constant", "inverted", "composed"]
+Kind = Literal["constant", "inverted", "composed"]
 
 
 class Augmentation(Section):
@@ -18,9 +18,7 @@ class Augmentation(Section):
     """
 
     kinds: tuple[Kind, ...] = ("constant", "inverted", "composed")
-    """Kinds of mutation; empty: no augmentation. A renamed or reworded problem has the same
-    solutions as its parent, up to names.
-    """
+    """Kinds of mutation; empty: no augmentation."""
     variants: PositiveInt = 1
     """Attempts of each kind per problem. An attempt with the same result as an earlier one
     counts as a repeat.

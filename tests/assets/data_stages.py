@@ -24,7 +24,7 @@ STAGES = (
 def at(home: Path) -> RunContext:
     profile = home.with_suffix(".yaml")
     profile.write_text(
-        "family: {demonstrations: 6, train: 4, validation: 2}\naugmentation: {kinds: [renamed]}",
+        "family: {demonstrations: 6, train: 4, validation: 2}\naugmentation: {kinds: [constant]}",
         encoding="utf-8",
     )
     return RunContext.of(Settings(Home(home), str(profile)))

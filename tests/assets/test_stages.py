@@ -74,7 +74,7 @@ def build(copy: Path, home: Path) -> list[str]:
 def test_an_edit_runs_its_stage_again_and_none_before_it(copy: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.with_suffix(".yaml").write_text(
-        "family: {demonstrations: 2, train: 2, validation: 1}\naugmentation: {kinds: [renamed]}\n",
+        "family: {demonstrations: 2, train: 2, validation: 1}\naugmentation: {kinds: [constant]}\n",
         encoding="utf-8",
     )
     assert build(copy, home) == ["end"] * 5

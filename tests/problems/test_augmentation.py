@@ -236,10 +236,8 @@ def test_augmented_problems_are_no_duplicates_of_their_parent(
     sandbox: Sandbox,
 ) -> None:
     parent = toy("Write f(x), which returns the sum of x and 5 for each of the integers x.")
-    derived = augment(
-        [parent], Augmentation(kinds=("renamed", "reworded", "constant")), 1, sandbox
-    ).problems
-    assert len(derived) == 3
+    derived = augment([parent], Augmentation(kinds=("constant",)), 1, sandbox).problems
+    assert len(derived) == 1
     assert not curate([parent, *derived], []).removed
     copy = replace(derived[0], problem_id="other/1", source="other", extra={})
     assert [row.reason for row in curate([parent, *derived, copy], []).removed] == ["duplicate"]
@@ -247,7 +245,7 @@ def test_augmented_problems_are_no_duplicates_of_their_parent(
 
 def test_derivatives_of_a_leaked_problem_are_removed_with_it(sandbox: Sandbox) -> None:
     parent = toy("Write f(x), which returns the sum of x and 5 for each of the integers x.")
-    derived = augment([parent], Augmentation(kinds=("renamed", "constant")), 1, sandbox).problems
+    derived = augment([parent], Augmentation(kinds=("constant",)), 1, sandbox).problems
     gated = replace(parent, problem_id="bench/1", source="bench", gated=True)
     assert {row.reason for row in curate([parent, *derived], [gated]).removed} == {
         "overlaps a gated problem"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from problems.augmentation import composed, constant, inverted, renamed, reworded
+from problems.augmentation import composed, constant, inverted
 from problems.augmentation.composed import covered
 from problems.augmentation.draft import Draft
 from problems.schema import Problem
@@ -19,54 +19,6 @@ def draft(mutate: Any, problem: Problem, *others: Problem) -> Draft:
     derived = mutate(problem, [problem, *others], Random(1))
     assert isinstance(derived, Draft), derived
     return derived
-
-
-def test_a_name_is_changed_consistently_in_the_whole_problem() -> None:
-    problem = toy(
-        starter_code="def f(x): ...", tests=({"args": [], "kwargs": {"x": 1}, "expected": 6},)
-    )
-    derived = draft(renamed.mutate, problem)
-    new = derived.entry_point
-    (parameter,) = derived.tests[0]["kwargs"]
-    assert f"{new}({parameter})" in derived.statement
-    assert derived.starter_code == f"def {new}({parameter}): ..."
-    assert derived.solutions == (
-        f"def {new}({parameter}):\n    return {parameter} + 5\n",
-        f"def {new}({parameter}):\n    return 5 + {parameter}\n",
-    )
-
-
-def test_a_name_used_as_a_word_of_the_statement_is_kept() -> None:
-    problem = toy(
-        "Write f(rolls). Who puts rolls on trays, gets rolls + 5.",
-        solutions=("def f(rolls):\n    return rolls + 5\n",),
-    )
-    assert "f → " in draft(renamed.mutate, problem).change
-    assert "rolls →" not in draft(renamed.mutate, problem).change
-
-
-def test_builtins_imports_and_foreign_names_are_kept() -> None:
-    source = (
-        "from math import floor\ndef f(x):\n    total = sum([x, 5], start=0)\n"
-        "    return floor(total)\n"
-    )
-    (derived,) = draft(renamed.mutate, toy(solutions=(source,))).solutions
-    assert "sum(" in derived
-    assert "start=0" in derived
-    assert "floor(" in derived
-    assert "total" not in derived
-
-
-def test_code_and_quotes_are_never_reworded() -> None:
-    statement = (
-        "Write f(largest), which returns the largest of the integers in `largest integers`; "
-        'for each it prints "the sum of largest".'
-    )
-    derived = draft(reworded.mutate, toy(statement))
-    assert "f(largest)" in derived.statement
-    assert "`largest integers`" in derived.statement
-    assert '"the sum of largest"' in derived.statement
-    assert "of the integers in" not in derived.statement
 
 
 def test_a_constant_changes_in_statement_and_solutions() -> None:
@@ -177,8 +129,3 @@ def test_problems_with_different_licences_are_not_composed() -> None:
 )
 def test_a_value_fits_where_a_similar_one_was_seen(value: Any, seen: list[Any], fits: bool) -> None:
     assert covered(value, seen) is fits
-
-
-def test_a_statement_without_names_is_not_renamed() -> None:
-    parent = replace(toy("Return the sum of five and each of the integers."), visible_tests=1)
-    assert isinstance(renamed.mutate(parent, [], Random(1)), str)
