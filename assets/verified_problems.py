@@ -21,8 +21,8 @@ from problems.verification.chosen_limits import input_of, read_choice
 from problems.verification.limits import read as read_measured
 from problems.verification.limits import savings, with_limits
 from problems.verification.limits import write as write_measured
+from problems.verification.problem_check import needs_strength
 from problems.verification.verification import verify
-from problems.verification.verification_batch import needs_strength
 from resources.run_context import RunContext, StageOutput, result
 from sandbox.backends.local import folders_of
 

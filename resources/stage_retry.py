@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from evaluation.judging.reports import NotJudged, NotMeasurable
-from problems.verification.verification_batch import NoVerdict
+from problems.verification.problem_check import NoVerdict
 from sandbox.sandbox import SandboxError
 
 RETRIES, PAUSE_S = 2, 30.0

@@ -19,7 +19,7 @@ from problems.columns import ProblemError
 from problems.prompt import prompt_text
 from problems.registry import load
 from problems.schema import Problem
-from problems.verification.verification_batch import judges
+from problems.verification.problem_check import judges
 from resources.home import Home
 
 STOP = "\n```"  # ends the program of a base model

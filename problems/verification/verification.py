@@ -18,17 +18,17 @@ from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from problems.verification.journal import Journal, JournalEntry
 from problems.verification.limits import Measured, measurement
-from problems.verification.settings import Verification as Verification
-from problems.verification.strength import Strength
-from problems.verification.verification_batch import (
+from problems.verification.problem_check import (
     TOO_WEAK,
     NoVerdict,
     ProblemCheck,
-    check_batch,
     judges,
     needs_strength,
     references,
 )
+from problems.verification.settings import Verification as Verification
+from problems.verification.strength import Strength
+from problems.verification.verification_batch import check_batch
 from sandbox.sandbox import Runs
 
 BATCH_S = 5.0  # seconds that a batch should take

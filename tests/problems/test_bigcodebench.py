@@ -14,8 +14,8 @@ from problems.registry import load
 from problems.schema import Problem
 from problems.sources.bigcodebench import instructed
 from problems.verification.journal import ABSENT
+from problems.verification.problem_check import idle_answer
 from problems.verification.verification import verify
-from problems.verification.verification_batch import idle_answer
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, run_all
 

@@ -18,8 +18,8 @@ import pytest
 from problems.columns import ProblemError
 from problems.json_lines import HASH, line_of
 from problems.schema import Problem, set_hash, write_parquet
+from problems.verification.problem_check import ANY_ANSWER, NoVerdict, idle_answer
 from problems.verification.verification import Verification, VerifiedProblems, verify
-from problems.verification.verification_batch import ANY_ANSWER, NoVerdict, idle_answer
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -216,7 +216,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from problems.verification.verification import Verification, verify
-from problems.verification.verification_batch import ANY_ANSWER
+from problems.verification.problem_check import ANY_ANSWER
 from sandbox.sandbox import Sandbox, SandboxConfig
 from problems.schema import read_parquet
 with Sandbox(SandboxConfig(workers=1)) as sandbox:

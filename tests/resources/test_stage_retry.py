@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from evaluation.judging.reports import NotJudged, NotMeasurable
-from problems.verification.verification_batch import NoVerdict
+from problems.verification.problem_check import NoVerdict
 from resources.lease import LeaseHeld
 from resources.stage_retry import sandbox_failures_retried
 from sandbox.sandbox import SandboxError

@@ -185,7 +185,7 @@ def shape_of(model: str) -> Shape:
         )
     sizes = (values[key] for key in SIZES)
     tied = bool(config.get("tie_word_embeddings", False))
-    return Shape(model, *sizes, tied=tied, head=values["head_dim"])
+    return Shape(model, *sizes, tied, values["head_dim"])
 
 
 def _of_gguf(base: str) -> Shape:
