@@ -183,9 +183,18 @@ def shape_of(model: str) -> Shape:
             f"{path}: {', '.join(f'{key} is {values[key]!r}' for key in wrong)}: a whole number "
             "above 0 is needed"
         )
-    sizes = (values[key] for key in SIZES)
-    tied = bool(config.get("tie_word_embeddings", False))
-    return Shape(model, *sizes, tied, values["head_dim"])
+    hidden, layers, heads, kv_heads, wide, vocabulary = (values[key] for key in SIZES)
+    return Shape(
+        name=model,
+        hidden=hidden,
+        layers=layers,
+        heads=heads,
+        kv_heads=kv_heads,
+        intermediate=wide,
+        vocabulary=vocabulary,
+        tied=bool(config.get("tie_word_embeddings", False)),
+        head=values["head_dim"],
+    )
 
 
 def _of_gguf(base: str) -> Shape:
