@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from artifacts.hashing import hash_data
-from problems.columns import COLUMNS, JOB_COLUMNS, TOTALS, ProblemError, check_columns
+from problems.columns import COLUMNS, JOB_COLUMNS, ProblemError, check_columns
 from problems.encoding import dumps, loads
 from problems.parquet_file import reading_parquet
 from sandbox.limits import LIMIT_KEYS
@@ -25,18 +25,13 @@ from sandbox.styles.style import Style
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Version 1 had no compare, no checker and no style unittest; version 2 had no total limits.
 SCHEMA_VERSION = 3
 Split = Literal["demonstrations", "train", "validation", "heldout"]
 
 
 @cache
-def problem_schema(totals: bool = True) -> pa.Schema:
-    """Return the columns of a parquet file of problems.
-
-    totals: with the total limits. Where no problem has one, such files stay the same, byte for
-    byte.
-    """
+def problem_schema() -> pa.Schema:
+    """Return the columns of a parquet file of problems."""
     import pyarrow as pa  # 0.1 s to import, which `ratchet status` does without
 
     return pa.schema(
@@ -56,7 +51,6 @@ def problem_schema(totals: bool = True) -> pa.Schema:
                     [
                         (key, pa.float64() if key.endswith("_s") else pa.int64())
                         for key in LIMIT_KEYS
-                        if totals or key not in TOTALS
                     ]
                 ),
             ),
@@ -69,7 +63,7 @@ def problem_schema(totals: bool = True) -> pa.Schema:
             ("compare", pa.string()),  # null means exact
             ("checker", pa.string()),
         ],
-        metadata={"ratchet.problems.version": str(SCHEMA_VERSION if totals else 2)},
+        metadata={"ratchet.problems.version": str(SCHEMA_VERSION)},
     )
 
 
@@ -283,7 +277,7 @@ def to_table(problems: Iterable[Problem]) -> pa.Table:
         rows.append(to_row(problem))
     return pa.Table.from_pylist(
         rows,
-        schema=problem_schema(any(row["limits"].keys() & set(TOTALS) for row in rows)),
+        schema=problem_schema(),
     )
 
 

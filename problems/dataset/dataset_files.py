@@ -78,7 +78,7 @@ def _created(path: Path) -> Path:
 def _write_features(shards: Shards, path: Path) -> NDArray[np.float64]:
     """Write one row per problem with its static difficulty, by id; return the difficulties."""
     names = [field.name for field in FEATURE if field.name != "difficulty"]
-    count = sum(len(table) for table in shards.tables("facts", ["totals"]))
+    count = sum(len(table) for table in shards.tables("facts", ["split"]))
     scores = static_scores((_column(shards, name, count) for name in SCORED), count)
 
     def tables() -> Iterator[pa.Table]:

@@ -197,10 +197,7 @@ def _difficulty(
     for ranking in rankings:
         ranks = read_ranks(ranking.path / "ranks.parquet")
         for row in ranks:
-            if row.problem_id == problem.problem_id and row.problem_hash in (
-                "",
-                problem.content_hash,
-            ):
+            if (row.problem_id, row.problem_hash) == (problem.problem_id, problem.content_hash):
                 who = ranking.manifest.facts.get("policy") or ranking.manifest.inputs["policy"][:12]
                 place = f"{row.rank + 1} of {len(ranks)} from easy to hard"
                 yield Step(

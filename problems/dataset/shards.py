@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from artifacts.folder import Folder
-from problems.columns import TOTALS
 from problems.dataset.rl_parquet import verl_schema, verl_table
 from problems.difficulty.features import SCHEMA as FEATURES
 from problems.difficulty.features import features
@@ -32,7 +31,6 @@ FACTS = pa.schema(
         ("tags", pa.list_(pa.string())),
         ("content_hash", pa.string()),
         ("agreement", pa.float64()),
-        ("totals", pa.bool_()),  # whether it has a total limit
         *(field for field in FEATURES if field.name != "difficulty"),
     ]
 )
@@ -63,7 +61,6 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "tags": list(problem.tags),
         "content_hash": problem.content_hash,
         "agreement": problem.agreement,
-        "totals": any(getattr(problem.limits, name) is not None for name in TOTALS),
     }
 
 
@@ -111,10 +108,7 @@ class Shards:
 
     def write_problems(self, path: Path) -> None:
         """Write all problems to one file, in the schema of problems/schema.py."""
-        totals = any(has_totals for (has_totals,) in self.facts("totals"))
-        schema = problem_schema(totals)
-        tables = self.tables("problems")
-        write_tables(tables if totals else map(_without_totals, tables), schema, path)
+        write_tables(self.tables("problems"), problem_schema(), path)
 
     def write_verl(self, split: str, path: Path) -> int:
         """Write verl's rows of a split to one file; none without rows. Return their number."""
@@ -136,13 +130,6 @@ def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> N
                 rest = rest.slice(ROW_GROUP)
         if len(rest) or not path.stat().st_size:
             writer.write_table(rest.combine_chunks())
-
-
-def _without_totals(table: pa.Table) -> pa.Table:
-    limits = table["limits"].combine_chunks()
-    fields = [field.name for field in problem_schema(totals=False).field("limits").type]
-    narrow = pa.StructArray.from_arrays([limits.field(name) for name in fields], fields)
-    return table.set_column(table.schema.get_field_index("limits"), "limits", narrow)
 
 
 def _indexed(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -19,8 +19,7 @@ class Rank:
     """The pass rate of one problem; rank 0 is the easiest.
 
     `passed` of `n` scored completions passed; `low` to `high` is the 95 % Wilson interval of the
-    pass rate. `problem_hash` identifies the statement and tests, `checkpoint_hash` the model; both
-    are empty in rankings that were written before they were recorded.
+    pass rate. `problem_hash` identifies the statement and tests, `checkpoint_hash` the model.
     """
 
     problem_id: str
@@ -73,9 +72,9 @@ def rank(
                 passed,
                 rates[problem_id],
                 *wilson(passed, n),
-                place,
-                hashes.get(problem_id, ""),
-                checkpoint_hash,
+                rank=place,
+                problem_hash=hashes.get(problem_id, ""),
+                checkpoint_hash=checkpoint_hash,
             )
         )
     return ranks

@@ -6,7 +6,6 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,22 +48,6 @@ def test_ranks_survive_a_round_trip(tmp_path: Path) -> None:
     (tmp_path / "ranks.parquet").write_bytes(b"PAR1")
     with pytest.raises(ProblemError, match=r"ranks\.parquet"):
         read_ranks(tmp_path / "ranks.parquet")
-
-
-def test_a_ranking_without_hashes_of_an_older_version_is_readable(tmp_path: Path) -> None:
-    ranks = rank({"a": [True, False]}, {"a": "h" * 64}, "c" * 64)
-    write_ranks(ranks, tmp_path / "ranks.parquet")
-    assert read_ranks(tmp_path / "ranks.parquet") == ranks
-    assert (
-        ranks[0].problem_hash,
-        ranks[0].checkpoint_hash,
-    ) == ("h" * 64, "c" * 64)
-    older = pq.read_table(tmp_path / "ranks.parquet").drop_columns(
-        ["problem_hash", "checkpoint_hash"]
-    )
-    pq.write_table(older, tmp_path / "older.parquet")
-    assert read_ranks(tmp_path / "older.parquet") == rank({"a": [True, False]})
-    assert counts([(1, rank({"a": [True]}))]) == {}
 
 
 def test_counts_are_summed_per_checkpoint_and_problem_version() -> None:
