@@ -55,17 +55,6 @@ def test_clusters_of_one_task_change_nothing() -> None:
     assert alone.test == "mcnemar"
 
 
-def test_a_cluster_of_an_older_scorecard_is_taken_from_the_newer_one() -> None:
-    assert compare(OLD, grouped(BETTER, 50)).clusters == 8
-
-
-def test_a_scorecard_without_clusters_keeps_its_hash() -> None:
-    text = OLD.model_dump_json()
-    assert '"cluster":""' in text
-    older = Scorecard.model_validate_json(text.replace('"cluster":"",', ""))
-    assert older.content_hash == OLD.content_hash != grouped(OLD, 50).content_hash
-
-
 def test_the_announced_gain_of_related_tasks_is_larger() -> None:
     alone, related = announced_gain(OLD, 0.01), announced_gain(grouped(OLD, 20), 0.01)
     assert alone
