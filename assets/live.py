@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from artifacts.charts import image
-from evaluation.reports.panels import panels
+from evaluation.reports.live_curves import panels
 from verl_jobs.job import VALIDATION
 from verl_jobs.metrics.figures import KEYS, last_figures, seconds_left, seconds_trained, series
 from verl_jobs.metrics.machine import measured

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.tree import Tree
 
 from artifacts.atomic import write_atomic
-from artifacts.drawing import page, svg
 from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex, Node, Passport, walk
+from artifacts.provenance_drawing import page, svg
 from artifacts.store import Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
-from artifacts.moved import present_path, stored_path
+from artifacts.home_paths import present_path, stored_path
 from problems.columns import ProblemError
 from problems.reading.place import SHIPPED, Place
 from problems.schema import set_hash

@@ -18,8 +18,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
+from artifacts.home_paths import present_path, stored_path
 from artifacts.integrity import CorruptArtifact, reading, seal, unseal
-from artifacts.moved import present_path, stored_path
 from artifacts.store import Artifact
 from resources.progress import Progress, attempts_s, read
 

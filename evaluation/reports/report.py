@@ -14,12 +14,12 @@ from typing import Any
 
 from artifacts.atomic import write_atomic
 from artifacts.charts import data_uri
-from artifacts.drawing import Box, draw
+from artifacts.provenance_drawing import Box, draw
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.promotion.gate import Rate, p_text, points, signed
 from evaluation.reports import plots
 from evaluation.reports.facts import Curve, Example, Group, Link, ReportFacts
-from evaluation.reports.panels import panels
+from evaluation.reports.live_curves import panels
 from evaluation.scorecard import Sample, Scorecard
 from problems.dataset.charts import histogram
 

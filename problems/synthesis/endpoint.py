@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
-from problems.synthesis import room
+from problems.synthesis import token_limit
 from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Reply, RequestRefused
 
 # Environment variables; the first that is set is used. Without any, no key is sent.
@@ -98,10 +98,10 @@ class Endpoint:
             try:
                 return self._retry(partial(self._complete, body), sleep)
             except ContextTooLong as refusal:
-                if not tokens or not (tokens := room.room(str(refusal), tokens)):
+                if not tokens or not (tokens := token_limit.tokens_left(str(refusal), tokens)):
                     raise
             except RequestRefused as refusal:
-                if key == OTHER_LIMIT or not room.wants_other_key(str(refusal)):
+                if key == OTHER_LIMIT or not token_limit.wants_other_key(str(refusal)):
                     raise
                 self._limit = OTHER_LIMIT
 
@@ -209,7 +209,7 @@ class Endpoint:
         if status in AGAIN or status >= 500:
             return EndpointFault(f"status {status}", _seconds(response.headers.get("Retry-After")))
         if status in WRONG:
-            kind = ContextTooLong if room.too_long(excerpt) else RequestRefused
+            kind = ContextTooLong if token_limit.too_long(excerpt) else RequestRefused
             raise kind(f"the server refuses the question (status {status}): {excerpt}")
         raise EndpointDown(
             f"{self.url}: status {status}: {excerpt}: check the address, the model's name, and "

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from artifacts.moved import present_path, stored_path
+from artifacts.home_paths import present_path, stored_path
 from resources.registry.ledger_database import (
     VerifiedRows,
     WrongRow,

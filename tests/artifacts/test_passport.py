@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.drawing import page, svg
 from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex, Passport, walk
+from artifacts.provenance_drawing import page, svg
 from artifacts.store import Artifact, Store
 
 

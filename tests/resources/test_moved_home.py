@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.moved import present_path, stored_path
+from artifacts.home_paths import present_path, stored_path
 from problems.catalogue import add_source, read_sources
 from problems.reading.place import Place
 from resources.registry.ledger import Entry, Ledger

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from evaluation.reports.panels import MAX_POINTS, panels
+from evaluation.reports.live_curves import MAX_POINTS, panels
 from verl_jobs.metrics import machine
 from verl_jobs.metrics.figures import last_figures, seconds_left, seconds_trained, series
 

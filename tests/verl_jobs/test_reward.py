@@ -15,13 +15,11 @@ from sandbox.protocol import Verdict
 from tests.verl_jobs.test_job import a_job
 from tests.verl_jobs.test_overrides import settings_of
 from verl_jobs.config.agents import Agents
-from verl_jobs.config.references import load
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.reward_manager import (
     NoScore,
-    SandboxRewardManager,
     as_verl,
     compute_score,
     sandbox_of,
@@ -61,16 +59,6 @@ def test_a_plain_ground_truth_without_a_task_is_refused() -> None:
 def test_a_missing_verdict_raises_and_is_not_zero() -> None:
     with pytest.raises(NoScore):
         as_verl(Score(None, Verdict.INFRA))
-
-
-def test_a_plugin_finds_the_reward_manager_by_its_old_name(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "from verl_jobs.reward import SandboxRewardManager\n\n\n"
-        "class Mine(SandboxRewardManager):\n    pass\n"
-    )
-    with pytest.warns(FutureWarning, match=r"verl_jobs\.trainer\.reward_manager"):
-        plugin = load(f"{tmp_path / 'mine.py'}:Mine")
-    assert issubclass(plugin, SandboxRewardManager)
 
 
 def test_a_training_scores_with_the_sandbox_of_the_profile(tmp_path: Path) -> None:

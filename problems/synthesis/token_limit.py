@@ -41,7 +41,7 @@ def wants_other_key(refusal: str) -> bool:
     return bool(_OTHER_KEY.search(refusal))
 
 
-def room(refusal: str, asked: int) -> int:
+def tokens_left(refusal: str, asked: int) -> int:
     """Return the tokens to ask for instead of `asked`, fewer; 0 if the prompt alone is too long.
 
     Half of `asked` if the refusal names no numbers.

@@ -13,7 +13,7 @@ import pytest
 
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import ContextTooLong, RequestRefused
-from problems.synthesis.room import room, too_long
+from problems.synthesis.token_limit import tokens_left, too_long
 
 PROMPT, CONTEXT = 1540, 2048
 ASKED, ROOM = 600, CONTEXT - PROMPT
@@ -50,13 +50,13 @@ OTHER_KEY += "'max_completion_tokens' instead."
 @pytest.mark.parametrize("server", REFUSALS)
 def test_the_room_is_read_from_a_refusal(server: str) -> None:
     assert too_long(REFUSALS[server])
-    assert room(REFUSALS[server], ASKED) == ROOM
+    assert tokens_left(REFUSALS[server], ASKED) == ROOM
 
 
 @pytest.mark.parametrize("server", PROMPTS)
 def test_a_prompt_that_does_not_fit_leaves_no_room(server: str) -> None:
     assert too_long(PROMPTS[server])
-    assert room(PROMPTS[server], ASKED) == 0
+    assert tokens_left(PROMPTS[server], ASKED) == 0
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_another_refusal_is_not_of_the_context(refusal: str) -> None:
 def test_a_cap_on_completions_is_no_context() -> None:
     refusal = "max_tokens is too large: 600. This model supports at most 512 completion tokens"
     assert too_long(refusal)
-    assert room(refusal, ASKED) == 512
+    assert tokens_left(refusal, ASKED) == 512
 
 
 @pytest.mark.parametrize(
