@@ -17,6 +17,7 @@ from sandbox.worker.compare import same_output, same_text
 
 CONTRADICTION = "its tests contradict each other"
 TABLE = "the reference is a table of its tests"
+MAX_LISTS = 30  # of a program that are compared with each other
 MIN_KEYS = 2  # a program that tells one input from all others is no table
 
 
@@ -39,7 +40,12 @@ def plain_fault(problem: Problem) -> tuple[str, str] | None:
     keys = {repr(case.given) for case in cases}
     if len(cases) == len(problem.tests) and len(keys) >= MIN_KEYS and problem.solutions:
         inputs = [_spellings(problem, case.given) for case in cases]
-        if all(_is_table(solution, inputs, problem.statement) for solution in problem.solutions):
+        expected = [_spellings(problem, (case.expected,)) for case in cases]
+        if all(
+            _is_table(solution, inputs, problem.statement)
+            or _is_listed(solution, list(zip(inputs, expected, strict=True)), problem.statement)
+            for solution in problem.solutions
+        ):
             return TABLE, f"it has an entry for each of {len(keys)} inputs"
     return None
 
@@ -99,6 +105,34 @@ def _is_table(solution: str, inputs: list[set[str]], statement: str) -> bool:
     known = set[str]().union(*inputs)
     told = all(key.strip("'\"") in statement for key in keys)
     return bool(keys) and keys <= known and not told and all(keys & each for each in inputs)
+
+
+def _is_listed(solution: str, cases: list[tuple[set[str], set[str]]], statement: str) -> bool:
+    """Return whether a program lists each input with its result, as pairs or in two lists, no other
+    input, and not only those of the statement.
+    """
+    tree = tree_of(solution)
+    values = list(map(_value, ast.walk(tree))) if tree else []
+    lists = [value for value in values if isinstance(value, list | tuple)]
+    lists = [each for each in lists if len(each) >= MIN_KEYS][:MAX_LISTS]
+    pairs = [[*zip(one, other, strict=False)] for one in lists for other in lists]
+    pairs += [each for each in lists if all(isinstance(p, list | tuple) for p in each)]
+    tables = [{repr(p[0]): repr(p[1]) for p in each if len(p) == 2} for each in pairs]
+    known = set[str]().union(*(inputs for inputs, _ in cases))
+    return any(
+        table.keys() <= known
+        and not all(key.strip("'\"") in statement for key in table)
+        and all(any(table.get(key) in results for key in inputs) for inputs, results in cases)
+        for table in tables
+    )
+
+
+def _value(node: ast.AST) -> Any:
+    """Return the plain value that a node of a program is; None if it is none."""
+    try:
+        return ast.literal_eval(node) if isinstance(node, ast.List | ast.Tuple) else None
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _keys(node: ast.AST) -> Iterator[Any]:
