@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from artifacts.atomic import write_atomic
-from resources.config.profile import Orchestration
+from resources.config.infrastructure import Orchestration
 from resources.home import Home
 
 PACKAGE = Path(__file__).resolve().parent

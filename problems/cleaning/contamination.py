@@ -20,17 +20,15 @@ from problems.cleaning.minhash import CHUNK, alike
 from problems.cleaning.normalize import normalize
 from problems.cleaning.similarity import (
     LEAD,
-    MANY,
     MIN_PROGRAM,
     MIN_STATEMENT,
     Kin,
-    Sketch,
     Traits,
     core,
     key,
     kin,
-    sketch,
 )
+from problems.cleaning.sketch import MANY, Sketch, sketch
 from problems.parallel import parallel_map
 from problems.schema import Problem
 

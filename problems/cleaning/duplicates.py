@@ -31,15 +31,14 @@ from problems.cleaning.similarity import (
     MIN_PROGRAM,
     MIN_STATEMENT,
     Kin,
-    Sketched,
     Traits,
     core,
     key,
     kin,
     programs,
-    sketch,
     tests,
 )
+from problems.cleaning.sketch import Sketched, sketch
 from problems.production import is_production
 from problems.schema import Problem
 from problems.syntax import shape

@@ -21,7 +21,7 @@ from problems.cleaning.meaning import (
     first_program,
     same_meaning,
 )
-from problems.cleaning.similarity import Sketch
+from problems.cleaning.sketch import Sketch
 from problems.cleaning.textbook import common
 from problems.schema import Problem
 from problems.syntax import code_tokens

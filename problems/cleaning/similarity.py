@@ -1,36 +1,27 @@
 """How similar two problems are: their statements, their solutions up to renaming, their tests.
 
 In: problems. Out: `Traits`, the compared properties of one problem; `Kin`, an exact comparison of
-two; `sketch`, which finds the few pairs worth comparing among many. The thresholds are in
-duplicates.py and contamination.py, where they decide something.
+two. `sketch.py` finds the few pairs worth comparing among many. The thresholds are in duplicates.py
+and contamination.py, where they decide something.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from problems.cleaning.minhash import (
-    CHUNK,
-    PERMUTATIONS,
     Hashes,
-    Rows,
-    Signatures,
     jaccard,
     shingles,
-    signatures,
 )
 from problems.cleaning.normalize import normalize
 from problems.cleaning.prose import prose
-from problems.parallel import parallel_map
 from problems.schema import Problem
 from problems.syntax import DEFINITION, RESERVED, code_tokens, shape, tree_of, used_by
 from sandbox.styles.source_text import literal
@@ -49,7 +40,6 @@ FILLERS = frozenset(
 )
 MIN_CORE = 8  # words of a statement without its examples that tell it from others
 TELLING = 16  # characters: a short test like `[[2]] -> True` agrees with half of all problems
-MANY = 20_000
 # Share of signature rows that must agree: two standard errors below the limits of `near_duplicate`
 # (duplicates.py) and `judge_overlaps` (contamination.py).
 MIN_STATEMENT, MIN_PROGRAM = (0.5, 0.7)
@@ -191,117 +181,9 @@ def kin(one: Traits, other: Traits) -> Kin:
     )
 
 
-@dataclass(frozen=True)
-class Sketch:
-    """Data to find similar problems among n without comparing all pairs.
-
-    The problems have m solutions and k telling tests.
-    """
-
-    statements: Signatures  # (n, permutations)
-    programs: Signatures  # (m, permutations)
-    program_of: NDArray[np.int64]  # (m,): the row of the problem
-    shapes: Hashes  # (m,), or empty
-    tests: Hashes  # (k,), or empty
-    test_of: NDArray[np.int64]  # (k,)
-
-    def without_exact(self) -> Sketch:
-        """Return the signatures alone, without shapes and tests."""
-        nothing = np.empty(0, np.uint64)
-        return replace(self, shapes=nothing, tests=nothing, test_of=np.empty(0, np.int64))
-
-
-class Sketched(Protocol):
-    """The part of a sketch that finds near duplicates; the signatures may be in files."""
-
-    @property
-    def statements(self) -> Signatures | Rows: ...
-
-    @property
-    def programs(self) -> Signatures | Rows: ...
-
-    @property
-    def program_of(self) -> NDArray[np.int64]: ...
-
-
-def sketch(problems: Sequence[Problem], processes: int = 1, *, exact: bool = True) -> Sketch:
-    """Return the sketch of all problems, in their order; `exact`: with shapes and tests.
-
-    Processes are started from MANY problems on, where they pay off.
-    """
-    parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
-    return joined(
-        parallel_map(
-            partial(_sketch, exact=exact), parts, processes if len(problems) >= MANY else 1
-        ),
-        *sizes(problems),
-    )
-
-
-def sizes(problems: Sequence[Problem]) -> tuple[int, int]:
-    """Return the numbers of problems and solutions: the row counts of their sketch."""
-    return len(problems), sum(len(problem.solutions) for problem in problems)
-
-
-def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
-    """Join the parts of a sketch, in their order.
-
-    The signatures (half a KiB per row) are copied into the result as they arrive, so that they are
-    in memory once.
-    """
-    statements, shaped = (
-        np.empty((count, PERMUTATIONS), np.uint32),
-        np.empty((programs, PERMUTATIONS), np.uint32),
-    )
-    program_of, test_of = np.empty(programs, np.int64), [np.empty(0, np.int64)]
-    shapes, all_tests = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
-    row = program = 0
-    for part in parts:
-        ends = row + len(part.statements), program + len(part.programs)
-        statements[row : ends[0]], shaped[program : ends[1]], program_of[program : ends[1]] = (
-            part.statements,
-            part.programs,
-            part.program_of + row,
-        )
-        shapes.append(part.shapes)
-        all_tests.append(part.tests)
-        test_of.append(part.test_of + row)
-        row, program = ends
-    return Sketch(
-        statements,
-        shaped,
-        program_of,
-        np.concatenate(shapes),
-        np.concatenate(all_tests),
-        np.concatenate(test_of),
-    )
-
-
 def key(text: str) -> int:
     """Return 64 bits of a hash of the text."""
     return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
-
-
-def _sketch(part: Sequence[Problem], exact: bool) -> Sketch:
-    sources = [(row, source) for row, problem in enumerate(part) for source in programs(problem)]
-    all_tests = (
-        [
-            (row, test)
-            for row, problem in enumerate(part)
-            for test in set(tests(problem))
-            if len(test) >= TELLING
-        ]
-        if exact
-        else []
-    )
-    return Sketch(
-        signatures(shingles(words(problem.statement), WORDS) for problem in part),
-        signatures(shingles(code_tokens(source), CODE) for _, source in sources),
-        np.array([row for row, _ in sources], np.int64),
-        np.array([key(shape(source)) for _, source in sources] if exact else [], np.uint64),
-        np.array([key(test) for _, test in all_tests], np.uint64),
-        np.array([row for row, _ in all_tests], np.int64),
-    )
 
 
 def _claim(arguments: object, expected: object) -> str:

@@ -39,7 +39,7 @@ from problems.cleaning.curation import (
 )
 from problems.cleaning.duplicates import find, marks
 from problems.cleaning.semantic import BothIndexes
-from problems.cleaning.similarity import sketch
+from problems.cleaning.sketch import sketch
 from problems.columns import ProblemError
 from problems.dataset.curated import GATED, facts
 from problems.dataset.dataset_files import write_files

@@ -23,7 +23,7 @@ from problems.cleaning.contamination import Overlap
 from problems.cleaning.curation import LicenceCounts
 from problems.cleaning.duplicates import Marks, Places, Rank
 from problems.cleaning.signature_file import SignatureFile, SignatureRows
-from problems.cleaning.similarity import Sketch
+from problems.cleaning.sketch import Sketch
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, from_row, to_row
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import yaml
 
+from resources.config.infrastructure import KubeRay, Kubernetes
 from resources.config.load import ProfileError
-from resources.config.profile import KubeRay, Kubernetes, Profile
+from resources.config.profile import Profile
 from resources.ray.private import runtime_env
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.preemption_hook import GRACE_S

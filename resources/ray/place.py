@@ -6,7 +6,8 @@ Also checks whether this machine has room for a training whose cluster is gone.
 from __future__ import annotations
 
 from resources.capacity import check_machines, memory_gib
-from resources.config.profile import Profile, RayPlace
+from resources.config.infrastructure import RayPlace
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.ray.head import live_holders
 from resources.ray.private import Joined, Private

@@ -15,12 +15,10 @@ from experiments.ablate import (
     compare,
     full_key,
     heldout_benchmark,
-    limits,
-    report,
-    rows,
     score,
     variant,
 )
+from experiments.ablation_results import limits, report, rows
 from experiments.study import Study
 from resources.config.load import ProfileError
 from resources.run_record import Draw

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.curation import Curation, curate, licence_counts, licences
 from problems.cleaning.duplicates import duplicates, find, marks, rank
-from problems.cleaning.similarity import sketch
+from problems.cleaning.sketch import sketch
 from problems.columns import ProblemError
 from problems.dataset.evidence import evidence_of, read_suspects, write_evidence
 from problems.funnel import Removed, Stage, funnel

@@ -16,8 +16,9 @@ import pytest
 from ray.dashboard.utils import to_google_style
 
 from resources.capacity import check_fetched, check_machines, gpus_here, memory_gib, not_checked
+from resources.config.infrastructure import Kubernetes, Orchestration, RayPlace
 from resources.config.load import load_profile
-from resources.config.profile import Kubernetes, Orchestration, Profile, RayPlace
+from resources.config.profile import Profile
 from resources.home import NotReady
 from verl_jobs.config.scale import Megatron, Scale
 from verl_jobs.config.training import Training

@@ -11,8 +11,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from resources.config.infrastructure import KubeRay
 from resources.config.load import ProfileError, load_profile
-from resources.config.profile import KubeRay, Profile
+from resources.config.profile import Profile
 from resources.ray.kuberay import ray_cluster, ray_job
 from resources.ray.private import Joined
 from rewards.composite import RewardConfig

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from resources.config.infrastructure import RayPlace
 from resources.config.load import load_profile
-from resources.config.profile import Profile, RayPlace
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.ray.place import ranks_here, ray_of
 from resources.ray.private import Joined, Private

@@ -17,7 +17,7 @@ import yaml
 from dagster._core.launcher.base import WorkerStatus
 
 from pipelines.instance import instance_settings
-from resources.config.profile import Orchestration
+from resources.config.infrastructure import Orchestration
 from resources.run_launcher import LocalRunLauncher, fail_dead_runs, lives, worker_health
 
 RUN = """

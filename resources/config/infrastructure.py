@@ -1,0 +1,161 @@
+"""The sections of the settings that name other machines: storage, databases, Ray, Kubernetes."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
+
+from artifacts.section import Section
+from resources.config.ledger_url import check_url
+
+LOOPBACK = "127.0.0.1"
+
+
+class Storage(Section):
+    """Where artifacts are stored."""
+
+    root: str = ""
+    """Any fsspec URL (`s3://bucket/prefix`); empty: RATCHET_HOME."""
+    ledger: str = ""
+    """Record of promotions on a server that several machines share,
+    `postgresql://user@host:port/database`. The password comes from the environment (PGPASSWORD or
+    PGPASSFILE). Empty: a SQLite file in RATCHET_HOME.
+    """
+    mlflow: str = Field("", pattern=r"^(https?://[^@]+)?$")
+    """MLflow server for runs and versions, `http://host:5000`. Its login comes from the environment
+    (MLFLOW_TRACKING_USERNAME and _PASSWORD, or _TOKEN). Empty: a SQLite file in RATCHET_HOME.
+    """
+
+    @field_validator("ledger")
+    @classmethod
+    def ledger_without_password(cls, url: str) -> str:
+        if url:
+            check_url(url)
+        return url
+
+
+class Postgres(Section):
+    """Dagster's own database on a server.
+
+    The password comes from the environment variable DAGSTER_POSTGRES_PASSWORD.
+    """
+
+    hostname: str
+    """Host name of the server."""
+    username: str = "dagster"
+    """Login name."""
+    database: str = "dagster"
+    """Database on the server; it must exist."""
+    port: PositiveInt = 5432
+    """Port of the server."""
+
+
+class Kubernetes(Section):
+    """Where run workers are started."""
+
+    namespace: str = "ratchet"
+    """Namespace of the run workers' jobs."""
+    service_account: str = "ratchet"
+    """Service account that may create jobs there."""
+    image: str = "ratchet:0.1.0"
+    """Image of the run workers, as named in your cluster's registry (from deploy/Dockerfile)."""
+
+
+class KubeRay(Section):
+    """The Ray cluster that `ratchet jobs manifest` writes for KubeRay's operator.
+
+    Image and namespace are those of `orchestration.kubernetes`.
+    """
+
+    workers: PositiveInt = 1
+    """Maximum number of worker pods; with a gang, exactly this many."""
+    least: NonNegativeInt = 0
+    """Worker pods that stay when there is no work."""
+    idle_s: PositiveInt = 300
+    """Idle seconds after which a worker pod is removed."""
+    gpus: NonNegativeInt = 1
+    """GPUs per worker pod."""
+    cpus: PositiveInt = 8
+    """CPUs per worker pod."""
+    memory_gib: PositiveInt = 64
+    """Memory per worker pod; a quarter of it may be shared memory (NCCL, Ray's objects)."""
+    spot: Literal["", "gke", "eks", "karpenter", "aks"] = ""
+    """Provider whose interruptible nodes are taken first, with on-demand nodes where there are
+    none. Empty: on-demand nodes only.
+    """
+    priority_class: str = ""
+    """Kubernetes' priority class of all pods."""
+    gang: Literal["", "volcano", "yunikorn", "kueue"] = ""
+    """Scheduler that starts all pods or none; there is no autoscaling then."""
+    queue: str = ""
+    """Queue of that scheduler."""
+
+    @model_validator(mode="after")
+    def gang_has_its_queue(self) -> KubeRay:
+        if self.gang and not self.queue:
+            raise ValueError(f"gang: {self.gang} needs a `queue`")
+        if self.least > self.workers:
+            raise ValueError(f"least {self.least} is more than workers {self.workers}")
+        return self
+
+
+class RayPlace(Section):
+    """Where training runs: a private Ray on this machine, or an existing one.
+
+    The same job file runs in each.
+    """
+
+    address: str = Field("", pattern=r"^(https?://.+)?$")
+    """Dashboard of a Ray to submit to, `http://host:8265`. Its nodes must see RATCHET_HOME at the
+    same path. Empty: a private Ray on this machine.
+    """
+    bind: str = LOOPBACK
+    """Address of this machine for the private Ray. On 127.0.0.1 it is not reachable from outside.
+    At another address other machines may join it. Ray's servers then listen on every interface,
+    because Ray cannot restrict them to one; only the dashboard binds to the address. Connections
+    need Ray's token, except for reading its metrics.
+    """
+    patience_s: PositiveFloat = 120.0
+    """Seconds that a running training waits for a lost Ray (`address`) or for lost nodes of it.
+    Then it continues on the remaining nodes, or on this machine.
+    """
+    kuberay: KubeRay = KubeRay()
+
+    @field_validator("bind")
+    @classmethod
+    def alone_or_for_others(cls, address: str) -> str:
+        if address != LOOPBACK and re.fullmatch(r"localhost|::1|0*127\..*", address):
+            raise ValueError(
+                f"Ray keeps to itself on {LOOPBACK} alone and listens on every interface for "
+                f"{address}: give {LOOPBACK}"
+            )
+        return address
+
+
+class Orchestration(Section):
+    """How Dagster runs."""
+
+    launcher: Literal["local", "kubernetes"] = "local"
+    """Where runs are started: as processes here, or as Kubernetes jobs."""
+    kubernetes: Kubernetes | None = None
+    """Required by the launcher kubernetes."""
+    postgres: Postgres | None = None
+    """None: SQLite under RATCHET_HOME/dagster."""
+
+    @model_validator(mode="after")
+    def launcher_has_its_section(self) -> Orchestration:
+        if self.launcher == "kubernetes" and self.kubernetes is None:
+            raise ValueError(
+                "launcher: kubernetes needs a section `kubernetes` (namespace, "
+                "service_account, image)"
+            )
+        return self
