@@ -198,6 +198,7 @@ class Worker:
                 self.scratch,
                 self.core_lock,
                 judge=role == "judge",
+                shows_machine=role in STYLES and STYLES[role].shared,
                 package_folder=folder,
                 seed=self.seed,
             )

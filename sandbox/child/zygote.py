@@ -80,6 +80,7 @@ class Zygote:
             style of the job. config["seen"]: see `levels.drop`.
         """
         self.level, self.seen, self.seeded = config["level"], config["seen"], bool(config["seed"])
+        self.shows_machine = config["shows_machine"]
         self.run, self.control, self.in_force = run, control, in_force
         self.uid = config["uid"] if levels.has_own_uid(self.level) else None
         self.readable = [config["package_path"], *config["packages"].values()]
@@ -241,7 +242,7 @@ class Zygote:
         if self.own_pids:
             os.close(self.folder)
             levels.unmount(scratch)
-            levels.mount_scratch(scratch)
+            levels.mount_scratch(scratch, self.shows_machine)
             self.folder = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
         else:
             folders.empty(scratch, time.monotonic() + EMPTY_S)
@@ -360,7 +361,11 @@ def main() -> None:
         semaphores.refuse()
     try:
         in_force, listener = levels.enter(
-            config["level"], config["packages"], counted=counted, watched=config["watched"]
+            config["level"],
+            config["packages"],
+            counted=counted,
+            watched=config["watched"],
+            shows_machine=config["shows_machine"],
         )
         if listener is not None:
             try:

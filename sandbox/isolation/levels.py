@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from os import setresgid, setresuid  # plain names, see `_become` in the zygote
 from typing import NoReturn
 
-from sandbox.isolation import landlock, seccomp
+from sandbox.isolation import landlock, machine, seccomp
 from sandbox.isolation.process_tree import descendants_ended
 
 LEVELS = ("root", "userns", "bare")
@@ -116,7 +116,12 @@ def become_subreaper() -> None:
 
 
 def enter(
-    level: str, packages: dict[str, str], *, counted: bool, watched: Sequence[int] = ()
+    level: str,
+    packages: dict[str, str],
+    *,
+    counted: bool,
+    watched: Sequence[int] = (),
+    shows_machine: bool = False,
 ) -> tuple[str, int | None]:
     """Confine this process. With namespaces this returns in a child, which is pid 1; the parent
     stays, and ends when the child does.
@@ -124,6 +129,7 @@ def enter(
     packages: name -> folder, or single file, of each third-party package that programs may import.
     counted: whether a cgroup counts usage.
     watched: calls that the listener is told about.
+    shows_machine: with namespaces, programs see more of a machine (sandbox/isolation/machine.py).
     Returns the measures in force, in words, and the listener's descriptor for refused calls, if the
     kernel provides one.
     """
@@ -139,7 +145,8 @@ def enter(
     if pid := os.fork():
         _outlive(pid)
     die_with_parent(0)  # the parent is outside the new pid namespace, so its pid shows as 0 here
-    _build_root(packages)
+    sockets = shows_machine and machine.start_loopback()
+    _build_root(packages, shows_machine)
     _set_constant_rlimits()
     _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
     _keep_capabilities({_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE})
@@ -150,7 +157,11 @@ def enter(
         mapped_root = level == "userns" and not counted and uid == 0
         listener = seccomp.install(
             seccomp.Guards(
-                unix_sockets=True, uncounted=not counted, forks=mapped_root, watched=tuple(watched)
+                unix_sockets=True,
+                sockets=sockets,
+                uncounted=not counted,
+                forks=mapped_root,
+                watched=tuple(watched),
             )
         )
         measures.append("seccomp")
@@ -225,9 +236,9 @@ def drop(uid: int | None, rules: int | None, seen: bool) -> None:
         landlock.confine(rules)
 
 
-def mount_scratch(path: str) -> None:
-    options = f"size={SCRATCH_MB}m,nr_inodes={SCRATCH_NAMES},mode=1777".encode()
-    _call("mount", b"tmpfs", path.encode(), b"tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
+def mount_scratch(path: str, executable: bool) -> None:
+    flags = _NOSUID | _NODEV | (0 if executable else _NOEXEC)
+    _mount_tmpfs(path, flags, f"size={SCRATCH_MB}m,nr_inodes={SCRATCH_NAMES},mode=1777")
 
 
 def unmount(path: str) -> None:
@@ -281,13 +292,13 @@ def _visible() -> list[str]:
     return [path for path in [*system, *interpreter] if os.path.lexists(path)]
 
 
-def _build_root(packages: dict[str, str]) -> None:
+def _build_root(packages: dict[str, str], shows_machine: bool) -> None:
     """Build a read-only root from a few bind mounts. Only /scratch is writable; /tmp and similar
     paths link to it.
     """
     _call("mount", None, b"/", None, _REC | _PRIVATE, None)
     root = "/proc"  # exists everywhere, and no path to be shown is below it
-    _call("mount", b"tmpfs", root.encode(), b"tmpfs", _NOSUID, b"mode=755,size=1m")
+    _mount_tmpfs(root, _NOSUID, "mode=755,size=1m")
     for path in _visible():
         if os.path.islink(path) and path.count("/") == 1:
             os.symlink(os.readlink(path), root + path)
@@ -298,14 +309,7 @@ def _build_root(packages: dict[str, str]) -> None:
         "/usr/lib/python3/dist-packages",
     ):
         if os.path.isdir(root + hidden):
-            _call(
-                "mount",
-                b"tmpfs",
-                (root + hidden).encode(),
-                b"tmpfs",
-                _RDONLY | _NOSUID | _NODEV,
-                b"size=4k",
-            )
+            _hide(root + hidden)
     for path in packages.values():
         _bind(path, f"{root}/packages/{os.path.basename(path)}")
     for device in _DEVICES:
@@ -317,13 +321,16 @@ def _build_root(packages: dict[str, str]) -> None:
     for link in ("/tmp", "/var/tmp", "/dev/shm"):
         if not os.path.lexists(root + link):
             os.symlink("/scratch", root + link)
-    _mount_proc(f"{root}/proc")
+    _mount_proc(f"{root}/proc", shows_machine)
+    if shows_machine:
+        with open(f"{root}/etc/hosts", "w") as file:
+            file.write(machine.HOSTS)
     os.chdir(root)
     _call("pivot_root", b".", b".")
     _call("umount2", b".", _DETACH)
     os.chdir("/")
     _call("mount", None, b"/", None, _REMOUNT | _RDONLY | _NOSUID | _BIND, None)
-    mount_scratch("/scratch")
+    mount_scratch("/scratch", shows_machine)
     _call("sethostname", b"sandbox", 7)
 
 
@@ -337,16 +344,30 @@ def _bind(source: str, target: str, flags: int = _RDONLY | _NOSUID | _NODEV) -> 
     _call("mount", None, target.encode(), None, _BIND | _REMOUNT | flags, None)
 
 
-def _mount_proc(target: str) -> None:
-    """Mount a /proc with only the own processes and no kernel files. Skipped if the machine forbids
-    it (a container that masks /proc); Python works without it.
+def _hide(path: str) -> None:
+    if os.path.isdir(path):
+        _mount_tmpfs(path, _RDONLY | _NOSUID | _NODEV, "size=4k")
+    else:
+        _call("mount", b"/dev/null", path.encode(), None, _BIND, None)
+
+
+def _mount_tmpfs(path: str, flags: int, options: str) -> None:
+    _call("mount", b"tmpfs", path.encode(), b"tmpfs", flags, options.encode())
+
+
+def _mount_proc(target: str, shows_machine: bool) -> None:
+    """Mount a /proc with only the own processes, and few of the kernel's files or none. Skipped if
+    the machine forbids it (a container that masks /proc); Python works without it.
     """
-    for options in (b"hidepid=invisible,subset=pid", b"hidepid=2"):
+    for options in (b"hidepid=invisible,subset=pid", b"hidepid=2")[shows_machine:]:
         try:
             _call("mount", b"proc", target.encode(), b"proc", _NOSUID | _NODEV | _NOEXEC, options)
-            return
         except OSError:
             continue
+        if b"subset" not in options:
+            for path in machine.hidden(target):
+                _hide(path)
+        return
 
 
 def _set_constant_rlimits() -> None:

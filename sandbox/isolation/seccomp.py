@@ -19,7 +19,8 @@ LOAD, EQUAL, AT_LEAST, AND, RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD, FOURTH, SIXTH = 0, 4, 16, 24, 32, 40, 56
 NEW_NAMESPACES = 0x7E020000
 SECCOMP, SET_MODE_FILTER, NEW_LISTENER, SET_SECCOMP, MODE_FILTER = 317, 1, 1 << 3, 22, 2
-UNIX = 1
+UNIX, INTERNET, INTERNET_6 = 1, 2, 10
+STREAM, DATAGRAM, TCP, UDP = 1, 2, 6, 17
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
 # Grouped by what they reach: other processes; namespaces and mounts; keys; the kernel itself;
@@ -115,7 +116,8 @@ NAMES = {number: name for name, number in NUMBERS.items()}
 class Guards(NamedTuple):
     """What is refused in addition, depending on what else confines the programs."""
 
-    unix_sockets: bool = False  # if no network namespace makes them harmless
+    unix_sockets: bool = False  # allowed: a network namespace makes them harmless
+    sockets: bool = False  # TCP and UDP are allowed too, in a namespace with a loopback alone
     # If nothing else confines signals. Like `attributes` and `forks`, this needs a listener, which
     # lets the zygote through.
     signals: bool = False
@@ -233,16 +235,7 @@ def program(guards: Guards, *, listener: bool) -> bytes:
         code += _where(number, SIXTH, 0xFFFFFFFF & ~PLAIN_FLAGS, refuse)
     if guards.uncounted:
         code += _uncounted(refuse, listener=listener)
-    if not guards.unix_sockets:
-        code += [(EQUAL, 0, 1, SOCKET), (RETURN, 0, 0, refuse)]
-    else:
-        code += [
-            (EQUAL, 0, 3, SOCKET),
-            (LOAD, 0, 0, FIRST),
-            (EQUAL, 1, 0, UNIX),
-            (RETURN, 0, 0, refuse),
-            (LOAD, 0, 0, NUMBER),
-        ]
+    code += _sockets(guards, refuse)
     for number in (*listened, *(guards.watched if listener else ())):
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, refuse)]
     for number in SELF_ONLY.values():
@@ -277,6 +270,21 @@ def _uncounted(refuse: int, *, listener: bool) -> list[tuple[int, int, int, int]
         # a query names no new action
         (EQUAL, 1, 0, 0), (RETURN, 0, 0, ERRNO), (LOAD, 0, 0, NUMBER),
     ]  # fmt: skip
+
+
+def _sockets(guards: Guards, refuse: int) -> list[tuple[int, int, int, int]]:
+    """Refuse sockets, except those that are allowed."""
+    steps = [(RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
+    if guards.sockets:
+        steps = [
+            (EQUAL, 1, 0, INTERNET), (EQUAL, 0, 8, INTERNET_6),
+            (LOAD, 0, 0, SECOND), (AND, 0, 0, 0xF), (EQUAL, 1, 0, STREAM), (EQUAL, 0, 4, DATAGRAM),
+            (LOAD, 0, 0, THIRD), (EQUAL, 3, 0, 0), (EQUAL, 2, 0, TCP), (EQUAL, 1, 0, UDP),
+            *steps,
+        ]  # fmt: skip
+    if guards.unix_sockets:
+        steps = [(EQUAL, len(steps) - 1, 0, UNIX), *steps]
+    return [(EQUAL, 0, len(steps) + 1, SOCKET), (LOAD, 0, 0, FIRST), *steps]
 
 
 def _where(call: int, argument: int, bits: int, refuse: int) -> list[tuple[int, int, int, int]]:

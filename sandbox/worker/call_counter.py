@@ -109,7 +109,8 @@ CACHE = re.compile(r"/__pycache__(/[^/]+\.pyc(\.\d+)?)?$")
 ACCESS, CREATE, TRUNCATE, AT_CWD = 3, 0o100, 0o1000, 0xFFFFFF9C
 KIND, DEVICE_KINDS = 0o170000, (0o020000, 0o060000)
 MAX_PATH, MAX_LINKS = 4096, 40
-UNIX, INTERNET, DATAGRAM = 1, 2, 2
+UNIX, INTERNET, INTERNET_6, DATAGRAM = 1, 2, 10, 2
+LOOPBACK_6 = bytes(15) + b"\1"
 IN_ROOT = 0x10  # RESOLVE_IN_ROOT of openat2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -203,11 +204,16 @@ class CallCounter:
             self._pending[pid] += 1
 
     def _connects(self, pid: int, arguments: list[int]) -> bool:
-        """Whether this is a connection to a named socket of another program. Network addresses need
-        a socket, which is refused anyway.
+        """Whether this is a connection to a named socket of another program, or to another
+        machine.
         """
         address = _memory(pid, arguments[1], min(arguments[2] & 0xFFFF, 110))
-        if len(address) < 4 or struct.unpack_from("<H", address)[0] != UNIX or not address[2]:
+        family = int.from_bytes(address[:2], "little")
+        if family == INTERNET:
+            return address[4:5] != b"\x7f"
+        if family == INTERNET_6:
+            return address[8:24] != LOOPBACK_6
+        if family != UNIX or len(address) < 4 or not address[2]:
             return False
         path = self._absolute(pid, None, os.fsdecode(address[2:].split(b"\0")[0]))
         return not path.startswith((*LIBC, *(f"{folder}/" for folder in self._own)))

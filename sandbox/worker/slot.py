@@ -79,6 +79,7 @@ class Slot:
         core_lock: CoreLock,
         *,
         judge: bool = False,
+        shows_machine: bool = False,
         package_folder: str = "",
         seed: int = 0,
     ) -> None:
@@ -86,6 +87,7 @@ class Slot:
         package_folder: a folder of packages, in place of `packages`.
         scratch: where a level without mounts keeps what programs write.
         judge: the slot's processes run tests, not programs.
+        shows_machine: programs see more of a machine (sandbox/isolation/machine.py).
         seed: see `Job.seed`; may change to another with the same hash seed.
         """
         self.level, self.core_lock, self.seed = level, core_lock, seed
@@ -103,7 +105,7 @@ class Slot:
             package_path = package_folder or link_packages(packages, Path(scratch))
         config = {
             "control": inner.fileno(), "level": level, "packages": packages, "preload": preload,
-            "judge": judge, "seed": seed, "parent": os.getpid(),
+            "judge": judge, "shows_machine": shows_machine, "seed": seed, "parent": os.getpid(),
             "uid": 200_000 + 8 * os.getpid() + number,
             "package_path": package_path,
             "watched": [] if judge else sorted(self._call_counter.watched),
