@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 GRACE_S = 60.0  # on top of all limits of a job
-FOLDER_GRACE_S = 120.0  # and for a zygote that imports the modules of a package folder
+FOLDER_GRACE_S = 300.0  # and for a zygote that imports the modules of a package folder
 
 Test = Any  # a test of a style: CallTest, StdioTest, AssertTest, UnittestTest or another style's
 RECORD_KEYS = {

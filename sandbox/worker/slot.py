@@ -34,7 +34,7 @@ from sandbox.worker.syscall_monitor import Denied
 
 ZYGOTE = Path(__file__).resolve().parents[1] / "child" / "zygote.py"
 START_S = 20.0  # a zygote that takes longer to start is broken
-FOLDER_START_S = 120.0  # the same where it imports pandas and the like first
+FOLDER_START_S = 300.0  # the same where it imports pandas and the like first, on a busy machine
 CLEAN_S = 15.0
 SWEEP_S = 5.0
 SCRATCH = re.compile(r"ratchet-scratch-(\d{1,10})-.*")  # folder of a worker, by its pid
