@@ -55,7 +55,8 @@ class Program(RecordCodec):
         self.shared = False  # the verdict depends on what the program itself said
         self.got_data = False  # an object received data from the tests: caches are invalid
         self.refused = ""  # why a value cannot be sent; the test then fails in any case
-        self.visible = True  # the test sees changed arguments even if a value is returned
+        self.visible = True  # the test sees changed arguments
+        self.none_shows = True  # it does where None is returned
         self.concealed = False  # such a change happened and was hidden from the test
         self._lock = threading.RLock()  # several threads of the tests may call the program
         self._captured = False  # the state that the program was last sent
@@ -86,15 +87,23 @@ class Program(RecordCodec):
             "cg": lambda number: elements_of(self, number, self._calls),
         }
 
-    def begin(self, space: dict[str, Any], prompted: Iterable[str] = (), *, visible: bool) -> None:
+    def begin(
+        self,
+        space: dict[str, Any],
+        prompted: Iterable[str] = (),
+        *,
+        visible: bool,
+        none_shows: bool = True,
+    ) -> None:
         """Start a test.
 
-        visible: the test sees changes to a call's arguments even if the call also returned a value.
+        visible: the test sees changes to a call's arguments. none_shows: it does in any case where
+            the call returned None.
         prompted: the names in the test's namespace that the prompt defines. The program can know
             the test's other classes only through objects that are passed to it.
         """
         self.shared = self.got_data = self.concealed = False
-        self.visible, self.refused, self.failed = visible, "", None
+        self.visible, self.none_shows, self.refused, self.failed = visible, none_shows, "", None
         self._known = set(prompted)
         for known in (self._lent, self._lent_for, self._iterators, self._stand_ins):
             known.clear()
@@ -147,7 +156,8 @@ class Program(RecordCodec):
     def _changed(self, body: Tree, shared_parts: list[Any]) -> Any:
         """Return the result of a call that changed its arguments (or copies, if hidden)."""
         root = body["g"][0] if type(body) is dict and type(body.get("g")) is list else body
-        if not self.visible and not (type(root) is list and root[:1] == [None]):
+        shows = self.none_shows and type(root) is list and root[:1] == [None]
+        if not self.visible and not shows:
             self.concealed = True
             shared_parts = [self.blank(part) for part in shared_parts]
         return self.update(shared_parts, body)

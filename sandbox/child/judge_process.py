@@ -56,8 +56,10 @@ def judge() -> NoReturn:
         socket.socket(fileno=PROGRAM), header["entry"] or "candidate", header["output_kb"] * 1024
     )
     tests = [
-        _Test(source, header["prompt"], program, at, in_place=header["in_place"][at])
-        for at, source in enumerate(header["tests"])
+        _Test(source, header["prompt"], program, at, in_place=in_place, none_shows=none_shows)
+        for at, (source, in_place, none_shows) in enumerate(
+            zip(header["tests"], header["in_place"], header["none_shows"], strict=True)
+        )
     ]
     try:
         _await_program(program)
@@ -115,10 +117,17 @@ class _Test:
     """
 
     def __init__(
-        self, source: str, prompt: str, program: Program, at: int, *, in_place: bool
+        self,
+        source: str,
+        prompt: str,
+        program: Program,
+        at: int,
+        *,
+        in_place: bool,
+        none_shows: bool,
     ) -> None:
         self.program = program
-        self.in_place = in_place
+        self.in_place, self.none_shows = in_place, none_shows
         self.space = _space_of(prompt)
         self.prompted = set(self.space)
         self.space[program.candidate.__name__] = program.candidate
@@ -176,7 +185,7 @@ class _Test:
     def _decide(self, *, visible: bool) -> tuple[str, str]:
         program = self.program
         try:
-            program.begin(self.space, self.prompted, visible=visible)
+            program.begin(self.space, self.prompted, visible=visible, none_shows=self.none_shows)
             for name in self.program_names:
                 try:
                     self.space[name] = program.global_name(name)

@@ -13,7 +13,7 @@ from typing import Any
 from sandbox.limits import Limits
 from sandbox.verdict import Verdict
 from sandbox.wire import frame
-from sandbox.worker.in_place import sees_changes
+from sandbox.worker.in_place import is_about_effects, sees_changes
 from sandbox.worker.messages import Result
 from sandbox.worker.slot import Slot, sealed_file
 from sandbox.worker.watch import Watch
@@ -153,9 +153,10 @@ class AttemptProcesses:
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
         texts = [test["source"] for test in self.job["tests"]]
         in_place = [self.job["in_place"] or sees_changes(text, self.job["entry"]) for text in texts]
+        none_shows = [is_about_effects(text, self.job["entry"]) for text in texts]
         tests = {
             "do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"],
-            "tests": texts, "in_place": in_place,
+            "tests": texts, "in_place": in_place, "none_shows": none_shows,
             "output_kb": self.limits.output_kb,
         }  # fmt: skip
         judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)

@@ -7,6 +7,7 @@ pass.
 A problem can declare which of the two it means (`Job.in_place`). Otherwise the source decides. A
 test is about changed arguments if it only names literals, calls the function with them, and
 compares results and arguments with literals. No program can alter what such a test expects.
+A call that returns None shows its changes if the test uses no result: it is then about effects.
 """
 
 from __future__ import annotations
@@ -36,6 +37,40 @@ def sees_changes(source: str, entry_point: str) -> bool:
         return _Reading({candidate.arg, entry_point}).reads(check.body)
     except (_MoreThanLiterals, SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return False
+
+
+@lru_cache(maxsize=256)
+def is_about_effects(source: str, entry_point: str) -> bool:
+    """Whether this test calls the function, also by another name, and each call is a statement of
+    its own or is compared with None. True for a test that cannot be read.
+    """
+    if not is_short(source):
+        return True
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    names = {entry_point}
+    effects = set[ast.expr]()
+    for node in nodes:
+        if isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Expr):
+            effects.add(node.value)
+        elif isinstance(node, ast.Compare) and _is_none(node.comparators[0]):
+            effects.add(node.left)
+    calls = {
+        node
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+    }
+    return bool(calls) and calls <= effects
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 class _MoreThanLiterals(Exception):

@@ -279,6 +279,31 @@ def test_a_problem_can_declare_changed_arguments(judge: Judge) -> None:
     ] == ["WA", "AC"]
 
 
+@pytest.mark.parametrize(
+    ("check", "verdict"),
+    [
+        ("assert candidate(xs) == (max(xs) if xs else None)", "WA"),
+        ("got = candidate(xs)\n    assert got == (max(xs) if xs else None)", "WA"),
+        (
+            "def verify(g):\n        assert g(xs) == (max(xs) if xs else None)\n"
+            "    verify(candidate)",
+            "WA",
+        ),
+        (
+            "assert candidate([1]) is None\n    assert candidate(xs) == (max(xs) if xs else None)",
+            "WA",
+        ),
+        ("candidate(xs)\n    assert xs == [x for x in [2, 1] if x > 2]", "AC"),
+        ("g = candidate\n    g(xs)\n    assert xs == [x for x in [2, 1] if x > 2]", "AC"),
+    ],
+)
+def test_an_effect_is_shown_where_the_test_uses_no_result(
+    judge: Judge, check: str, verdict: str
+) -> None:
+    report = judge(asserting("def f(xs): xs.clear()", f"xs = [2, 1]\n    {check}"))
+    assert report.verdict == verdict, report
+
+
 def test_the_program_cannot_replace_a_method_of_the_tests(judge: Judge) -> None:
     prompt = (
         "class Box:\n    def __init__(self, x): self.x = x\n    def total(self): return self.x\n"
