@@ -1,11 +1,12 @@
 """Raw problems: every source in one schema.
 
-In: a user's sources, and for a model made from scratch the embedded family and simple problems.
+In: a user's sources, and the shipped sources that the profile reads without being added.
 Out: Parquet, and a list of rejected rows.
 """
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from problems.schema import Problem, set_hash, write_parquet
 from problems.sources import everyday, simple
 from problems.stored import stored_problems
 from problems.synthesis.settings import SOURCE as SYNTHETIC
+from resources.config.profile import EMBEDDED
 from resources.preflight import check_parts, check_sources
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
@@ -63,7 +65,7 @@ def raw_problems(
         def make(folder: Path) -> StageOutput:
             loaded = [*_shipped(stage, added), *_read(stage, added)]
             # A gate of the shipped family draws its own.
-            parts = [VALIDATION] if stage.profile.reads_shipped else [VALIDATION, HELDOUT]
+            parts = [VALIDATION] if stage.profile.reads_family else [VALIDATION, HELDOUT]
             problems = with_parts([each for one in loaded for each in one.problems], parts)
             check_parts(stage.profile, problems, "sources")
             write_parquet(problems, folder / "problems.parquet")
@@ -115,16 +117,22 @@ def schema_holds(run_context: RunContext) -> dg.AssetCheckResult:
 
 
 def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
-    """Return what is read without being named, if anything is."""
-    if not stage.profile.reads_shipped:
-        return []
-    family = Loaded("embedded", compositional.generate(stage.profile.family))
-    return [family] if simple.NAME in added else [family, Loaded(simple.NAME, simple.generate())]
+    """Return what is read without being added."""
+    family = stage.profile.family
+    generators: dict[str, Callable[[], list[Problem]]] = {
+        EMBEDDED: lambda: compositional.generate(family),
+        simple.NAME: simple.generate,
+        everyday.NAME: everyday.generate,
+    }
+    return [
+        Loaded(name, generators[name]()) for name in stage.profile.shipped if name not in added
+    ]
 
 
 def _shipped_config(stage: StageContext) -> dict[str, Any]:
     config: dict[str, Any] = {each.NAME: hash_file(each.FILE) for each in (simple, everyday)}
-    if not stage.profile.reads_shipped:
+    config["shipped"] = list(stage.profile.shipped)
+    if not stage.profile.reads_family:
         return config
     family = stage.profile.family.model_dump(mode="json")
     return config | family

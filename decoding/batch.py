@@ -99,12 +99,22 @@ class Batch:
         width = max(len(row.prompt) for row in rows)
         for row in rows:
             row.pad = width - len(row.prompt)
+        # A prompt is read once for all of its rows.
+        numbers = {prompt: at for at, prompt in enumerate(dict.fromkeys(_key(r) for r in rows))}
         device = self.model.device
-        ids = torch.tensor([[self.pad_token] * r.pad + r.prompt for r in rows], device=device)
-        mask = torch.tensor([[0] * r.pad + [1] * len(r.prompt) for r in rows], device=device)
+        ids = torch.tensor(
+            [[self.pad_token] * (width - len(p)) + list(p) for p in numbers], device=device
+        )
+        mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in numbers], device=device)
         position = (mask.cumsum(1) - 1).clamp(min=0)
         cache = growing_cache(self._layers)
-        last = self._forward(ids, mask, position, cache, rows)
+        logits = self._logits(ids, mask, position, cache)
+        if len(numbers) < len(rows):
+            own = torch.tensor([numbers[_key(row)] for row in rows], device=device)
+            logits, mask, position = logits[own], mask[own], position[own]
+            for layer in cache.layers:
+                layer.keep(own, layer.length)
+        last = _draw(logits, rows)
         columns = max(width, self._mask.shape[1])
         for row in self.rows:
             row.pad += columns - self._mask.shape[1]
@@ -125,7 +135,8 @@ class Batch:
         rows = self.rows
         self._mask = pad(self._mask, (0, 1), value=1)
         self._position = self._position + 1
-        self._last = self._forward(self._last, self._mask, self._position, self._cache, rows)
+        logits = self._logits(self._last, self._mask, self._position, self._cache)
+        self._last = _draw(logits, rows)
         self.leave([row for row in rows if row.ending])
         return rows
 
@@ -148,15 +159,10 @@ class Batch:
             layer.keep(rows, layer.length - unused)
 
     @torch.inference_mode()
-    def _forward(
-        self,
-        ids: torch.Tensor,
-        mask: torch.Tensor,
-        position: torch.Tensor,
-        cache: Any,
-        rows: Sequence[Row],
+    def _logits(
+        self, ids: torch.Tensor, mask: torch.Tensor, position: torch.Tensor, cache: Any
     ) -> torch.Tensor:
-        """Give each row its next token. Returns them as [rows, 1]."""
+        """Return the logits of each row's next token, [rows, vocabulary]."""
         out = self.model(
             input_ids=ids,
             attention_mask=mask,
@@ -165,20 +171,29 @@ class Batch:
             use_cache=True,
             logits_to_keep=1,
         )
-        logits = out.logits[:, -1].float()
-        highest, best = logits.max(-1)
-        tokens, log_probs = _choose(logits, best, rows)
-        broken = highest.isnan().tolist()  # the largest of numbers with a NaN is NaN
-        for at, row in enumerate(rows):
-            if row.alternatives is not None and not broken[at]:
-                log_p = logits[at].log_softmax(-1)
-                values, top = log_p.topk(min(row.alternatives, len(log_p)))
-                row.log_prob = float(log_p[tokens[at]])
-                row.top = tuple(zip(top.tolist(), values.tolist(), strict=True))
-        drawn = zip(rows, tokens.tolist(), log_probs.tolist(), broken, strict=True)
-        for row, token, log_prob, bad in drawn:
-            row.take(token, log_prob, bad)
-        return tokens.unsqueeze(1)
+        return out.logits[:, -1].float()  # type: ignore[no-any-return]
+
+
+def _key(row: Row) -> tuple[int, ...]:
+    return tuple(row.prompt)
+
+
+@torch.inference_mode()
+def _draw(logits: torch.Tensor, rows: Sequence[Row]) -> torch.Tensor:
+    """Give each row its next token. Returns them as [rows, 1]."""
+    highest, best = logits.max(-1)
+    tokens, log_probs = _choose(logits, best, rows)
+    broken = highest.isnan().tolist()  # the largest of numbers with a NaN is NaN
+    for at, row in enumerate(rows):
+        if row.alternatives is not None and not broken[at]:
+            log_p = logits[at].log_softmax(-1)
+            values, top = log_p.topk(min(row.alternatives, len(log_p)))
+            row.log_prob = float(log_p[tokens[at]])
+            row.top = tuple(zip(top.tolist(), values.tolist(), strict=True))
+    drawn = zip(rows, tokens.tolist(), log_probs.tolist(), broken, strict=True)
+    for row, token, log_prob, bad in drawn:
+        row.take(token, log_prob, bad)
+    return tokens.unsqueeze(1)
 
 
 def _choose(

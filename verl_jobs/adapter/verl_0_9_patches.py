@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 import verl.utils.distributed as verl_distributed
 import verl.utils.fsdp_utils as verl_fsdp
 import verl.utils.model as verl_model
@@ -73,6 +74,81 @@ def plain_offload() -> None:
     from torch.distributed.fsdp import OffloadPolicy
 
     verl_fsdp.CPUOffloadPolicy = lambda pin_memory=True: OffloadPolicy()
+
+
+def share_prompts() -> None:
+    """Compute a prompt once for all of its completions (verl_jobs/cpu/shared_prompts.py).
+
+    A critic needs the values of all tokens, and distillation their logits: they stay as they are.
+    """
+    from verl.utils import tensordict_utils
+    from verl.workers.engine.fsdp import transformer_impl
+
+    from verl_jobs.cpu.shared_prompts import (
+        entropies_of,
+        full_length,
+        group_size,
+        log_probs_of,
+        share,
+        shares,
+    )
+
+    engine = transformer_impl.FSDPEngineWithLMHead
+    critic = transformer_impl.FSDPEngineWithValueHead
+    split_of_verl = transformer_impl.prepare_micro_batches
+    inputs_of_verl, outputs_of_verl = engine.prepare_model_inputs, engine.prepare_model_outputs
+    all_logits = ("distillation_use_topk", "calculate_sum_pi_squared")
+
+    def prepare_micro_batches(data: Any, **options: Any) -> Any:
+        """Keep a group's completions in one micro-batch, where they follow each other."""
+        if "prompts" in data and data["prompts"].is_nested and "max_token_len_per_gpu" in data:
+            lengths = data["input_ids"].offsets().diff().tolist()
+            limit = data["max_token_len_per_gpu"]
+            size = group_size(data["prompts"].unbind(), lengths, limit)
+            tensordict_utils.assign_non_tensor(data, force_group_size=size)
+        return split_of_verl(data=data, **options)
+
+    def prepare_model_inputs(self: Any, micro_batch: Any) -> Any:
+        wants = (tensordict_utils.get(micro_batch, key, default=False) for key in all_logits)
+        if isinstance(self, critic) or "prompts" not in micro_batch or any(wants):
+            return inputs_of_verl(self, micro_batch)
+        prompts, completions = micro_batch["prompts"].unbind(), micro_batch["responses"].unbind()
+        if not shares(self.model_config.hf_config, prompts, completions):
+            return inputs_of_verl(self, micro_batch)
+        pad = tensordict_utils.get(micro_batch, "pad_token_id", default=0)
+        rows = share(prompts, completions, pad)
+        model_inputs = {
+            "input_ids": rows.ids,
+            "attention_mask": rows.mask,
+            "position_ids": rows.positions,
+            "logits_to_keep": torch.arange(rows.first, rows.ids.shape[1]),
+        }
+        return model_inputs, {"shared": rows, "prompts": prompts, "completions": completions}
+
+    def prepare_model_outputs(
+        self: Any, output: Any, output_args: Any, micro_batch: Any, logits_processor_func: Any
+    ) -> Any:
+        rows = output_args.get("shared")
+        if rows is None:
+            return outputs_of_verl(self, output, output_args, micro_batch, logits_processor_func)
+        prompts, completions = output_args["prompts"], output_args["completions"]
+        logits = output.logits[rows.row, rows.column]
+        temperature = torch.as_tensor(micro_batch["temperature"], dtype=logits.dtype)
+        if temperature.dim():  # one for each completion
+            temperature = temperature.repeat_interleave(torch.tensor([*map(len, completions)]))
+        if (temperature != 1).any():
+            logits = logits / temperature.unsqueeze(-1)
+        results = {"log_probs": log_probs_of(logits, completions)}
+        if tensordict_utils.get(micro_batch, "calculate_entropy", default=False):
+            results["entropy"] = entropies_of(logits)
+        return {
+            name: torch.nested.nested_tensor_from_jagged(*full_length(each, prompts, completions))
+            for name, each in results.items()
+        }
+
+    transformer_impl.prepare_micro_batches = prepare_micro_batches
+    engine.prepare_model_inputs = prepare_model_inputs
+    engine.prepare_model_outputs = prepare_model_outputs
 
 
 def one_process_a_gpu() -> None:

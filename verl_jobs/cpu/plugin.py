@@ -43,6 +43,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     patches().gloo_alone()
     patches().critic_attention(SDPA)
     patches().plain_offload()
+    patches().share_prompts()
     adapter().register_rollout("hf_cpu", "verl_jobs.cpu.rollout.HFRollout", _load_replica)
     adapter().around_build(before=_seed)  # after the registrations above, which its engine uses
 else:

@@ -32,8 +32,11 @@ def update_bytes(
     checkpointing: bool = True,
     lora: Lora | None = None,
     logits: int = LOGITS,
+    predicted: int | None = None,
 ) -> dict[str, int]:
     """Return the memory of the update on one of `ranks` GPUs, for `tokens` tokens on that GPU.
+
+    predicted: tokens that have logits; None: all.
 
     Weights, gradients and Adam's two moments are fp32 and sharded: 16 bytes a parameter; with
     adapters 4, and 16 for each adapter parameter. The current layer and the next one are gathered
@@ -54,12 +57,14 @@ def update_bytes(
         6 * shape.hidden + 3 * shape.q_width + 2 * shape.kv_width + 4 * shape.intermediate
     ) * width
     inputs = shape.layers * shape.hidden * width
+    heads = (tokens if predicted is None else predicted) * head
     if checkpointing:
-        per_token = max(
-            inputs + 3 * shape.hidden * width + head, inputs + own + 3 * shape.intermediate * width
+        activations = max(
+            tokens * (inputs + 3 * shape.hidden * width) + heads,
+            tokens * (inputs + own + 3 * shape.intermediate * width),
         )
     else:
-        per_token = shape.layers * own + head
+        activations = tokens * shape.layers * own + heads
     embedding = shape.vocabulary * shape.hidden
     layer = (shape.parameters - embedding * (1 if shape.tied else 2)) // shape.layers
     gathered = 0 if ranks == 1 and not mixed else width * (2 * layer + embedding)
@@ -73,7 +78,7 @@ def update_bytes(
         "gradients": 4 * learned // ranks,
         "optimizer": 8 * learned // ranks,
         "gathered layers": gathered,
-        "activations": tokens * per_token,
+        "activations": activations,
     }
 
 
@@ -91,22 +96,31 @@ def logits_width(training: Training) -> int:
 
 
 def log_prob_bytes(
-    shape: Shape, tokens: int, ranks: int, *, mixed: bool = True, fused: bool = False
+    shape: Shape,
+    tokens: int,
+    ranks: int,
+    *,
+    mixed: bool = True,
+    fused: bool = False,
+    predicted: int | None = None,
 ) -> dict[str, int]:
     """Return the memory of the old log-probabilities on one of `ranks` processes.
 
     For a micro-batch of `tokens` tokens. No gradients; the larger of one layer's activations (3
-    hidden + 2 q + 3 intermediate) and the head's logits with 4 bytes of the entropy's copies.
-    fused: the head never holds all logits.
+    hidden + 2 q + 3 intermediate) and the head's logits with copies: 4 bytes for the entropy, or on
+    a CPU, where `predicted` tokens have logits, twice 4 more. fused: the head never holds all
+    logits.
     """
     update = update_bytes(shape, 0, ranks, mixed=mixed)
     width = 2 if mixed else 4
-    per_token = max(
-        (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate) * width,
-        shape.hidden * width + (0 if fused else shape.vocabulary * (width + 4)),
+    head = width + 4 if predicted is None else 12
+    heads = 0 if fused else (tokens if predicted is None else predicted) * shape.vocabulary * head
+    activations = max(
+        tokens * (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate) * width,
+        tokens * shape.hidden * width + heads,
     )
     return {key: update[key] for key in ("weights", "optimizer", "gathered layers")} | {
-        "activations": tokens * per_token
+        "activations": activations
     }
 
 
@@ -146,6 +160,10 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
         min(budget, rank_completions * longest),
         min(budget, rank_completions // t.scale.updates * longest),
     )
+    group, completion = t.group_size, t.response_tokens
+    # A prompt is computed once for a group, and only completions have logits.
+    once = (t.prompt_tokens + group * completion) / (group * longest)
+    predicted = completion / longest
     checkpointing = bool(t.scale.activation_checkpointing)
     resident = update_bytes(shape, 0, t.ranks, mixed=False, lora=t.lora)
     resident_parts = {name: resident[name] for name in ("weights", "optimizer")}
@@ -154,10 +172,18 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
         | generation_bytes(
             shape, min(rank_completions, CPU_ROWS), t.prompt_tokens, t.response_tokens
         ),
-        "old log-probabilities": log_prob_bytes(shape, tokens, t.ranks, mixed=False)
+        "old log-probabilities": log_prob_bytes(
+            shape, int(tokens * once), t.ranks, mixed=False, predicted=int(tokens * predicted)
+        )
         | resident_parts,
         "update": update_bytes(
-            shape, learned, t.ranks, mixed=False, checkpointing=checkpointing, lora=t.lora
+            shape,
+            int(learned * once),
+            t.ranks,
+            mixed=False,
+            checkpointing=checkpointing,
+            lora=t.lora,
+            predicted=int(learned * predicted),
         ),
     }
     other_models = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + critic_bytes(

@@ -1,0 +1,113 @@
+"""A prompt computed once for its completions: the same numbers as one row for each completion."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from decoding.checkpoint import load
+from verl_jobs.cpu.shared_prompts import (
+    entropies_of,
+    full_length,
+    group_size,
+    log_probs_of,
+    share,
+    shares,
+)
+from verl_jobs.sft.tiny_model import TinyModel, make
+
+VOCABULARY = 250
+PROMPTS = [torch.tensor(ids) for ids in ([5, 6, 7], [8, 9, 10, 11, 12])]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("model")
+    make(TinyModel(hidden=32, layers=2, vocabulary=300), ["sort the list"] * 4, folder)
+    return load(Path(folder), "cpu").model.train()
+
+
+def one_by_one(model: Any, prompt: Tensor, completion: Tensor) -> Tensor:
+    """Return the logits of each of the completion's tokens."""
+    ids = torch.cat([prompt, completion]).unsqueeze(0)
+    return model(input_ids=ids).logits[0, len(prompt) - 1 : -1]
+
+
+def together(model: Any, prompts: list[Tensor], completions: list[Tensor]) -> Tensor:
+    rows = share(prompts, completions, pad=0)
+    logits = model(
+        input_ids=rows.ids,
+        attention_mask=rows.mask,
+        position_ids=rows.positions,
+        logits_to_keep=torch.arange(rows.first, rows.ids.shape[1]),
+    ).logits
+    return logits[rows.row, rows.column]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(1, 9)), min_size=1, max_size=7),
+    st.integers(0, 1000),
+)
+def test_log_probabilities_and_gradients_are_those_of_single_rows(
+    model: Any, drawn: list[tuple[int, int]], seed: int
+) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    prompts = [PROMPTS[at] for at, _ in drawn]
+    completions = [torch.randint(3, VOCABULARY, (n,), generator=draw) for _, n in drawn]
+    gradients, values = [], []
+    for single in (True, False):
+        logits = (
+            torch.cat([one_by_one(model, *pair) for pair in zip(prompts, completions, strict=True)])
+            if single
+            else together(model, prompts, completions)
+        )
+        values.append(log_probs_of(logits, completions))
+        model.zero_grad()
+        values[-1].square().sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    assert values[1].tolist() == pytest.approx(values[0].tolist(), abs=1e-4)
+    assert gradients[1].tolist() == pytest.approx(gradients[0].tolist(), abs=1e-3)
+
+
+def test_the_entropy_is_that_of_the_distribution() -> None:
+    logits = torch.randn((1100, 50), generator=torch.Generator().manual_seed(1))
+    expected = torch.distributions.Categorical(logits=logits).entropy()
+    assert entropies_of(logits).tolist() == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_values_are_where_verl_reads_them() -> None:
+    completions = [torch.tensor([20, 21]), torch.tensor([22])]
+    values, offsets = full_length(torch.tensor([1.0, 2.0, 3.0]), PROMPTS, completions)
+    assert values.tolist() == [0, 0, 1, 2, 0, 0, 0, 0, 0, 3, 0]
+    assert offsets.tolist() == [0, 5, 11]
+
+
+@pytest.mark.parametrize(
+    ("config", "shared"),
+    [
+        ({}, True),
+        ({"sliding_window": 100}, True),
+        ({"sliding_window": 4}, False),
+        ({"layer_types": ["full_attention", "linear_attention"]}, False),
+    ],
+)
+def test_only_layers_that_see_the_whole_prompt_share_it(
+    config: dict[str, Any], shared: bool
+) -> None:
+    completions = [torch.tensor([20, 21])] * 2
+    assert shares(SimpleNamespace(**config), [PROMPTS[0]] * 2, completions) is shared
+
+
+@pytest.mark.parametrize(
+    ("order", "limit", "size"),
+    [([0, 0, 1, 1], 12, 2), ([0, 0, 1, 1], 7, 1), ([0, 1, 0, 1], 12, 1), ([0, 0, 0, 1], 12, 1)],
+)
+def test_a_micro_batch_has_whole_groups_that_fit(order: list[int], limit: int, size: int) -> None:
+    lengths = [len(PROMPTS[at]) + 1 for at in order]
+    assert group_size([PROMPTS[at] for at in order], lengths, limit) == size
