@@ -12,6 +12,7 @@ from typing import Any
 from problems.schema import Problem
 from problems.syntax import parse
 
+COMPLETE = "Complete this Python function. Reply with code only."
 _STREAMS = re.compile(r"\bstandard (?:input|output)\b|\bstd(?:in|out)\b", re.IGNORECASE)
 
 
@@ -24,11 +25,12 @@ def prompt_text(problem: Problem) -> str:
     shown = [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]]
     statement = problem.statement.strip()
     starter = _starter(problem, "\n".join([statement, *shown]))
-    parts = (
-        [] if starter and " ".join(statement.split()) in " ".join(starter.split()) else [statement]
-    )
+    complete = bool(starter) and " ".join(statement.split()) in " ".join(starter.split())
+    parts = [] if complete else [statement]
     if starter:
-        parts.append(f"Start from this code:\n```python\n{starter}\n```")
+        # Without the second sentence small models explain until they are cut off.
+        head = COMPLETE if complete and problem.entry_point else "Start from this code:"
+        parts.append(f"{head}\n```python\n{starter}\n```")
     if not problem.kind.has_entry_point and not _STREAMS.search(statement):
         parts.append("Read the input from standard input and print the output.")
     if shown:
