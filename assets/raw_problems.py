@@ -124,9 +124,7 @@ def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
         simple.NAME: simple.generate,
         everyday.NAME: everyday.generate,
     }
-    return [
-        Loaded(name, generators[name]()) for name in stage.profile.shipped if name not in added
-    ]
+    return [Loaded(name, generators[name]()) for name in stage.profile.shipped if name not in added]
 
 
 def _shipped_config(stage: StageContext) -> dict[str, Any]:

@@ -98,8 +98,12 @@ def rollout(request: dict[str, Any]) -> None:
     from decoding.checkpoint import load
 
     checkpoint = load(Path(request["model"]), "cpu")
-    prompt = list(range(5, 5 + request["prompt"]))
-    rows = [Row(prompt, request["answer"], temperature=1.0) for _ in range(request["count"])]
+    group = Training.model_validate(request["training"]).group_size
+    prompts = (
+        list(range(5 + number, 5 + number + request["prompt"]))
+        for number in range(request["count"] // group)
+    )
+    rows = [Row(p, request["answer"], temperature=1.0) for p in prompts for _ in range(group)]
     decode(checkpoint.model, checkpoint.pad, rows)
 
 
@@ -119,15 +123,16 @@ def batch(request: dict[str, Any], training: Training, step: int) -> Any:
         if request.get("ragged")
         else [longest] * count
     )
+    prompts = torch.randint(5, 60, (count, request["prompt"]), generator=generator)
     rows = [
         {
-            "prompts": torch.randint(5, 60, (request["prompt"],), generator=generator),
+            "prompts": prompts[at // training.group_size],
             "responses": torch.randint(5, 60, (length,), generator=generator),
             "response_mask": torch.ones(length, dtype=torch.long),
             "old_log_probs": -torch.rand(length, generator=generator) * 4,
             "advantages": torch.randn(1, generator=generator).expand(length).clone(),
         }
-        for length in lengths
+        for at, length in enumerate(lengths)
     ]
     share = rows[rank::ranks]
     for row in share:

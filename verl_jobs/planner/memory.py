@@ -124,18 +124,23 @@ def log_prob_bytes(
     }
 
 
-def generation_bytes(shape: Shape, rows: int, prompt: int, completion: int) -> dict[str, int]:
+def generation_bytes(
+    shape: Shape, rows: int, prompt: int, completion: int, group: int = 1
+) -> dict[str, int]:
     """Return the memory of the CPU engine in fp32, in addition to the trainer's.
 
-    For `rows` completions at once (decoding/batch.py). The larger of two peaks: every row's cache
-    at its maximum length and the columns reserved behind it, with a copy of one layer of it while
-    it grows; or the prompts'
+    For `rows` completions at once, `group` of each prompt (decoding/batch.py). The larger of two
+    peaks: every row's cache with the columns reserved behind the prompt, or, where completions are
+    longer, at its maximum length, with a copy of one layer while it grows; or the prompts'
     activations in one layer with the cache so far.
     """
     cached = 2 * shape.kv_bytes()  # of a token, in fp32
-    cache = int(rows * (prompt + completion + RESERVED_COLUMNS) * cached * (1 + 1 / shape.layers))
+    grows = completion > RESERVED_COLUMNS
+    columns = prompt + RESERVED_COLUMNS + (completion if grows else 0)
+    cache = int(rows * columns * cached * (1 + (1 / shape.layers if grows else 0)))
     reading = (
         rows
+        // group
         * prompt
         * (cached + 4 * (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate))
     )
@@ -170,7 +175,7 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
     phases = {
         "writes": resident_parts
         | generation_bytes(
-            shape, min(rank_completions, CPU_ROWS), t.prompt_tokens, t.response_tokens
+            shape, min(rank_completions, CPU_ROWS), t.prompt_tokens, completion, group
         ),
         "old log-probabilities": log_prob_bytes(
             shape, int(tokens * once), t.ranks, mixed=False, predicted=int(tokens * predicted)
