@@ -50,7 +50,7 @@ def test_a_named_base_without_sources_is_refused_with_three_commands(tmp_path: P
         check_policy(home, profile)
     commands = re.findall(r"`ratchet data add (\w+)", str(refused.value))
     assert len(commands) == 3
-    assert {"taco", "simple"} < set(commands)
+    assert {"taco", "everyday"} < set(commands)
     assert "taco" in SOURCES
     add_source(home.path, commands[-1], None)
     check_policy(home, profile)

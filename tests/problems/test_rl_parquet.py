@@ -98,7 +98,7 @@ def test_the_starter_code_replaces_a_repeated_statement(
 ) -> None:
     problem = load("humaneval", data("humaneval")).problems[0]
     assert prompt_text(problem).startswith(
-        "Start from this code:\n```python\nfrom typing import List"
+        "Complete this Python function. Reply with code only.\n```python\nfrom typing import List"
     )
 
 

@@ -243,3 +243,18 @@ def test_profiles_that_extend_each_other_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text("extends: a.yaml", encoding="utf-8")
     with pytest.raises(ProfileError, match="2 profiles"):
         load_profile(str(tmp_path / "a.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "shipped"),
+    [
+        ([], ("embedded", "simple")),
+        (["base=org/model"], ()),
+        (["base=org/model", "shipped_problems=[everyday]"], ("everyday",)),
+        (["shipped_problems=[]"], ()),
+    ],
+)
+def test_a_base_reads_only_shipped_problems_that_are_named(
+    changes: list[str], shipped: tuple[str, ...]
+) -> None:
+    assert load_profile("embedded", changes).shipped == shipped
