@@ -77,9 +77,10 @@ def share(prompts: Sequence[Tensor], completions: Sequence[Tensor], pad: int) ->
     ids = torch.full((len(groups), columns), pad)
     positions, owner = torch.zeros_like(ids), torch.full_like(ids, -1)  # -1: padding, 0: prompt
     rows, predicting = [ids] * len(prompts), [ids] * len(prompts)
-    for row, (prompt, group) in enumerate(groups.items()):
+    for row, group in enumerate(groups.values()):
+        prompt = prompts[group[0]]
         start = width - len(prompt)
-        ids[row, start:width] = torch.tensor(prompt)
+        ids[row, start:width] = prompt
         positions[row, start:width] = torch.arange(len(prompt))
         owner[row, start:width] = 0
         end = width
@@ -116,7 +117,7 @@ def entropies_of(logits: Tensor) -> Tensor:
         log_p = part.log_softmax(-1)
         return -(log_p.exp() * log_p).sum(-1)
 
-    return torch.cat([entropy(part) for part in logits.split(ENTROPY_ROWS)])
+    return torch.cat([entropy(part) for part in torch.split(logits, ENTROPY_ROWS)])
 
 
 def full_length(
