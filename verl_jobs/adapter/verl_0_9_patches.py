@@ -7,6 +7,7 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -76,22 +77,14 @@ def plain_offload() -> None:
     verl_fsdp.CPUOffloadPolicy = lambda pin_memory=True: OffloadPolicy()
 
 
-def share_prompts() -> None:
-    """Compute a prompt once for all of its completions (verl_jobs/cpu/shared_prompts.py).
+def share_prompts(shared: ModuleType) -> None:
+    """Compute a prompt once for all of its completions.
 
-    A critic needs the values of all tokens, and distillation their logits: they stay as they are.
+    shared: the module verl_jobs/cpu/shared_prompts.py. A critic needs the values of all tokens, and
+    distillation their logits: they stay as they are.
     """
     from verl.utils import tensordict_utils
     from verl.workers.engine.fsdp import transformer_impl
-
-    from verl_jobs.cpu.shared_prompts import (
-        entropies_of,
-        full_length,
-        group_size,
-        log_probs_of,
-        share,
-        shares,
-    )
 
     engine = transformer_impl.FSDPEngineWithLMHead
     critic = transformer_impl.FSDPEngineWithValueHead
@@ -104,7 +97,7 @@ def share_prompts() -> None:
         if "prompts" in data and data["prompts"].is_nested and "max_token_len_per_gpu" in data:
             lengths = data["input_ids"].offsets().diff().tolist()
             limit = data["max_token_len_per_gpu"]
-            size = group_size(data["prompts"].unbind(), lengths, limit)
+            size = shared.group_size(data["prompts"].unbind(), lengths, limit)
             tensordict_utils.assign_non_tensor(data, force_group_size=size)
         return split_of_verl(data=data, **options)
 
@@ -113,10 +106,10 @@ def share_prompts() -> None:
         if isinstance(self, critic) or "prompts" not in micro_batch or any(wants):
             return inputs_of_verl(self, micro_batch)
         prompts, completions = micro_batch["prompts"].unbind(), micro_batch["responses"].unbind()
-        if not shares(self.model_config.hf_config, prompts, completions):
+        if not shared.shares(self.model_config.hf_config, prompts, completions):
             return inputs_of_verl(self, micro_batch)
         pad = tensordict_utils.get(micro_batch, "pad_token_id", default=0)
-        rows = share(prompts, completions, pad)
+        rows = shared.share(prompts, completions, pad)
         model_inputs = {
             "input_ids": rows.ids,
             "attention_mask": rows.mask,
@@ -138,11 +131,13 @@ def share_prompts() -> None:
             temperature = temperature.repeat_interleave(torch.tensor([*map(len, completions)]))
         if (temperature != 1).any():
             logits = logits / temperature.unsqueeze(-1)
-        results = {"log_probs": log_probs_of(logits, completions)}
+        results = {"log_probs": shared.log_probs_of(logits, completions)}
         if tensordict_utils.get(micro_batch, "calculate_entropy", default=False):
-            results["entropy"] = entropies_of(logits)
+            results["entropy"] = shared.entropies_of(logits)
         return {
-            name: torch.nested.nested_tensor_from_jagged(*full_length(each, prompts, completions))
+            name: torch.nested.nested_tensor_from_jagged(
+                *shared.full_length(each, prompts, completions)
+            )
             for name, each in results.items()
         }
 

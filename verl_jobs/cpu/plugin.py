@@ -38,12 +38,12 @@ def _save(state: Any, folder: Path) -> None:
 
 
 if os.environ.get("VERL_PLATFORM") == "cpu":
-    from verl_jobs.cpu import platform  # noqa: F401  (registers PlatformCPU)
+    from verl_jobs.cpu import platform, shared_prompts  # noqa: F401  (registers PlatformCPU)
 
     patches().gloo_alone()
     patches().critic_attention(SDPA)
     patches().plain_offload()
-    patches().share_prompts()
+    patches().share_prompts(shared_prompts)
     adapter().register_rollout("hf_cpu", "verl_jobs.cpu.rollout.HFRollout", _load_replica)
     adapter().around_build(before=_seed)  # after the registrations above, which its engine uses
 else:
