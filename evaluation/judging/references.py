@@ -6,14 +6,14 @@ reason. Such a task is left out by name; scored, it would count right programs a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from evaluation.completions import Completion
-from evaluation.judging.harness import NEEDS, Harness, Task
-from evaluation.judging.judge import Verdicts, judge, key_of
+from evaluation.judging.harness import NEEDS, Harness
+from evaluation.judging.judge import CompletionResult, Verdicts, judge, key_of
 from evaluation.sampling import Progress
 from problems.json_lines import JsonLines
 from sandbox.protocol import Verdict
@@ -28,7 +28,7 @@ def leave_out_unfit(
 ) -> dict[str, str]:
     """Return the reasons for tasks (by id) that cannot be measured; the harness leaves them out.
 
-    folder: keeps the results, so that the references of a task run once; None keeps nothing. A
+    folder: keeps each result, so that the references of a task run once; None keeps nothing. A
     missing package is not kept, because it may be installed later. Raises NotJudged.
     """
     wanted = [task for name in dict.fromkeys(tasks) if (task := harness.tasks.get(name))]
@@ -45,45 +45,42 @@ def leave_out_unfit(
             lambda row: known.update({row["key"]: row["reason"]}),
             "remove the file: the references run again",
         )
-    try:
-        missing = {key: task for key, task in rest.items() if key not in known}
-        reasons = _faults(harness, missing, sandbox, on_progress)
+    missing = {key: task for key, task in rest.items() if key not in known}
+
+    def keep(results: Sequence[CompletionResult | None]) -> None:
+        """Keep the reasons that are new, so that a run that is stopped continues there."""
+        reasons = {
+            key: _reason(result)
+            for key, result in zip(missing, results, strict=True)
+            if result and key not in known and not _lacks_package(result)
+        }
+        known.update(reasons)
         if file:
-            file.append({"key": key, "reason": why} for key, why in reasons.items())
+            file.append(({"key": key, "reason": why} for key, why in reasons.items()), synced=False)
+        on_progress(sum(map(bool, results)), len(results))
+
+    try:
+        if missing:
+            references = [
+                Completion(task.task_id, 0, harness.reference(task), whole=True)
+                for task in missing.values()
+            ]
+            judge(harness, references, sandbox, Verdicts(None), on_results=keep)
     finally:
         if file:
+            file.sync()
             file.close()
-    known |= reasons
     unfit |= {task.task_id: known[key] for key, task in rest.items() if known.get(key)}
     harness.unfit.update(unfit)
     return unfit
 
 
-def _faults(
-    harness: Harness,
-    tasks: Mapping[str, Task],
-    sandbox: Callable[[], AbstractContextManager[Any]],
-    on_progress: Progress,
-) -> dict[str, str]:
-    """Run the references; return why each fails, "" if it passes. A task that this machine lacks a
-    package of is left out.
-    """
-    if not tasks:
-        return {}
-    results = judge(
-        harness,
-        [
-            Completion(task.task_id, 0, harness.reference(task), whole=True)
-            for task in tasks.values()
-        ],
-        sandbox,
-        Verdicts(None),
-        on_results=lambda some: on_progress(sum(map(bool, some)), len(some)),
-    )
-    return {
-        key: ""
-        if result.verdict == Verdict.AC
-        else f"its own reference fails ({result.verdict}) {result.detail}".strip()[:300]
-        for key, result in zip(tasks, results, strict=True)
-        if result.measured or not result.detail.startswith(NEEDS)
-    }
+def _lacks_package(result: CompletionResult) -> bool:
+    return not result.measured and result.detail.startswith(NEEDS)
+
+
+def _reason(result: CompletionResult) -> str:
+    """Return why a reference fails, "" if it passes."""
+    if result.verdict == Verdict.AC:
+        return ""
+    return f"its own reference fails ({result.verdict}) {result.detail}".strip()[:300]

@@ -77,6 +77,28 @@ def test_references_run_once_for_one_content(sandbox: Sandbox, tmp_path: Path) -
         leave_out_unfit(changed, changed.tasks, unopened, tmp_path)
 
 
+class Stopped:
+    """A sandbox whose run is stopped after some reports."""
+
+    def __init__(self, sandbox: Sandbox, after: int) -> None:
+        self.sandbox, self.after = sandbox, after
+
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterator[Report]:
+        for done, job in enumerate(jobs):
+            if done == self.after:
+                raise KeyboardInterrupt
+            yield from self.sandbox.run([job], repeat)
+
+
+def test_a_run_that_was_stopped_continues(sandbox: Sandbox, tmp_path: Path) -> None:
+    tasks = harness().tasks
+    with pytest.raises(KeyboardInterrupt):
+        leave_out_unfit(harness(), tasks, lambda: nullcontext(Stopped(sandbox, 2)), tmp_path)
+    rest = Stopped(sandbox, 1)  # of three references
+    unfit = leave_out_unfit(harness(), tasks, lambda: nullcontext(rest), tmp_path)
+    assert len(unfit) == 3
+
+
 def test_a_failure_of_the_sandbox_is_no_fault_of_a_task(tmp_path: Path) -> None:
     own = harness()
     with pytest.raises(NotJudged):
