@@ -169,8 +169,8 @@ def own_fault(problem: Problem, config: Curation) -> Removed | None:
         return Removed(problem.problem_id, "licence refused", f"{problem.licence or 'none'}: {fix}")
     if poor := fault(
         problem,
-        least_words=config.least_words,
-        most_characters=config.most_characters,
+        min_words=config.min_words,
+        max_characters=config.max_characters,
         english=config.english,
     ):
         return Removed(problem.problem_id, *poor)

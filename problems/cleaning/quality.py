@@ -41,28 +41,28 @@ MIN_LINE, MIN_LONE_LINE = (10, 25)
 
 
 def fault(
-    problem: Problem, *, least_words: int, most_characters: int, english: bool
+    problem: Problem, *, min_words: int, max_characters: int, english: bool
 ) -> tuple[str, str] | None:
     """Return reason and detail of the first fault, or None."""
-    return next(_faults(problem, least_words, most_characters, english), None)
+    return next(_faults(problem, min_words, max_characters, english), None)
 
 
 def _faults(
-    problem: Problem, least_words: int, most_characters: int, english: bool
+    problem: Problem, min_words: int, max_characters: int, english: bool
 ) -> Iterator[tuple[str, str]]:
     # first, because the other checks read the whole text
-    if (size := len(problem.statement)) > most_characters:
-        yield "statement too long", f"{size:,} characters, at most {most_characters:,}"
+    if (size := len(problem.statement)) > max_characters:
+        yield "statement too long", f"{size:,} characters, at most {max_characters:,}"
         return
     words = re.findall(r"[^\W_]+", MARKUP.sub(" ", problem.statement.lower()))
     if not any(map(str.isalpha, words)):
         yield "no statement", "nothing but links, pictures, numbers or signs"
-    elif len(words) < least_words:
-        yield "statement too short", f"{len(words)} words, at least {least_words}"
+    elif len(words) < min_words:
+        yield "statement too short", f"{len(words)} words, at least {min_words}"
     if english and not _is_english([word for word in words if word.isalpha()]):
         yield "not in English", " ".join(words[:8])
-    if problem.solutions and (longest := max(map(len, problem.solutions))) > most_characters:
-        yield "solution too long", f"{longest:,} characters, at most {most_characters:,}"
+    if problem.solutions and (longest := max(map(len, problem.solutions))) > max_characters:
+        yield "solution too long", f"{longest:,} characters, at most {max_characters:,}"
     if 0 < len(problem.tests) == problem.visible_tests:
         yield (
             "the answer is given away",

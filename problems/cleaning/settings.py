@@ -23,9 +23,9 @@ class Curation(Section):
     """Licences allowed for training, as SPDX writes them. `own` is the licence of rows in your
     own files that name none.
     """
-    least_words: NonNegativeInt = 3
+    min_words: NonNegativeInt = 3
     """Minimum number of words in a statement."""
-    most_characters: PositiveInt = 20_000
+    max_characters: PositiveInt = 20_000
     """Maximum number of characters in a statement, and in a solution."""
     english: bool = True
     """Whether statements must be in English."""

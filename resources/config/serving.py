@@ -108,7 +108,7 @@ class Serving(Section):
     """
     requests_per_minute: PositiveInt = 600
     """Rate limit of an API key that sets none."""
-    verify_most: PositiveInt = 8
+    max_candidates: PositiveInt = 8
     """Most completions that a request with tests gets."""
     tls_certificate: str = ""
     """PEM file of the certificate. Empty: plain HTTP."""

@@ -141,7 +141,7 @@ async def _judged(
     report = await judge.report(tests, first.text)
     best = Verified(first, report, report.verdict is Verdict.AC, 1, first.completion_tokens)
     yield best
-    count = min(tests.candidates, service.settings.verify_most)
+    count = min(tests.candidates, service.settings.max_candidates)
     if best.passed or count == 1:
         return
     heat, seed = max(admitted.request.temperature, TEMPERATURE), admitted.request.seed

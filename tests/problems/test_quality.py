@@ -59,5 +59,5 @@ def test_statements_of_real_benchmarks_pass_the_quality_rules(data: Callable[[st
     assert [
         problem.problem_id
         for problem in problems
-        if fault(problem, least_words=3, most_characters=20_000, english=True)
+        if fault(problem, min_words=3, max_characters=20_000, english=True)
     ] == []
