@@ -13,7 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation.completion_sources import Folder, GenerationReport, generate_completions
+from evaluation.generation.completion_sources import (
+    FolderSource,
+    GenerationReport,
+    generate_completions,
+)
 from evaluation.judging.judge import CompletionResult, Verdicts, judge
 from evaluation.judging.references import leave_out_unfit
 from evaluation.judging.reports import NotMeasurable
@@ -49,7 +53,7 @@ def evaluate(
     started, generation = time.perf_counter(), GenerationReport()
     completions = generate_completions(
         benchmark,
-        Folder(checkpoint, form=benchmark.form, engine="hf"),
+        FolderSource(checkpoint, form=benchmark.form, engine="hf"),
         benchmark.sampling,
         cache,
         lambda done, total: on_progress("generate", done, total),

@@ -21,13 +21,20 @@ from evaluation.generation.completion_cache import CompletionCache, keys
 from evaluation.generation.openai_client import EndpointSource, request_all
 from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 
-__all__ = ["EndpointSource", "Folder", "Source", "complete", "folder_of", "generate_completions"]
+__all__ = [
+    "EndpointSource",
+    "FolderSource",
+    "Source",
+    "complete",
+    "folder_of",
+    "generate_completions",
+]
 
 Form = Literal["auto", "chat", "base"]
 
 
 @dataclass(frozen=True)
-class Folder:
+class FolderSource:
     """A Hugging Face checkpoint. `form` auto: chat if its tokenizer has a chat template; `engine`
     auto: vLLM if it and a GPU are available.
 
@@ -78,7 +85,7 @@ class Folder:
         )
 
 
-Source = Folder | EndpointSource
+Source = FolderSource | EndpointSource
 
 
 @dataclass
@@ -177,7 +184,7 @@ def complete(
 
 
 def _generate(
-    source: Folder,
+    source: FolderSource,
     prompts: Sequence[Prompt],
     sampling: Sampling,
     completion_cache: CompletionCache,
@@ -207,20 +214,20 @@ def _generate(
     completion_cache.add(zip(rows, outputs, strict=True))
 
 
-def folder_of(model: str) -> Folder:
+def folder_of(model: str) -> FolderSource:
     """Return a folder, or a hub id's folder, downloading files that are not in the hub's cache.
     Raises FileNotFoundError with what was tried.
     """
     path = Path(model).expanduser()
     if path.is_dir():
-        return Folder(path)
+        return FolderSource(path)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         # Without code, and without a second copy of the weights.
         patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
-        return Folder(Path(snapshot_download(model, allow_patterns=patterns)))
+        return FolderSource(Path(snapshot_download(model, allow_patterns=patterns)))
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FileNotFoundError(

@@ -21,7 +21,7 @@ from evaluation.benchmarks.registry import load_public
 from evaluation.completions import Completion
 from evaluation.generation.completion_cache import CompletionCache, keys
 from evaluation.generation.completion_sources import (
-    Folder,
+    FolderSource,
     GenerationReport,
     folder_of,
     generate_completions,
@@ -49,7 +49,7 @@ def test_completions_come_in_order_of_task_and_sample(
     plain = generate(
         checkpoint, [benchmark.prompt(problem) for problem in benchmark.problems], SAMPLED
     )
-    completions = generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path)
+    completions = generate_completions(benchmark, FolderSource(checkpoint), SAMPLED, tmp_path)
     assert [each.text for each in completions] == [output.text for output in plain]
     assert [(each.task_id, each.sample) for each in completions] == [
         (p.problem_id, k) for p in benchmark.problems for k in range(2)
@@ -65,14 +65,18 @@ def test_a_repeated_run_reads_the_cache(
 ) -> None:
     first, again, more = GenerationReport(), GenerationReport(), GenerationReport()
     completions = generate_completions(
-        benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=first
+        benchmark, FolderSource(checkpoint), SAMPLED, tmp_path, report=first
     )
     assert (
-        generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=again)
+        generate_completions(benchmark, FolderSource(checkpoint), SAMPLED, tmp_path, report=again)
         == completions
     )
     wider = generate_completions(
-        benchmark, Folder(checkpoint), SAMPLED.model_copy(update={"n": 3}), tmp_path, report=more
+        benchmark,
+        FolderSource(checkpoint),
+        SAMPLED.model_copy(update={"n": 3}),
+        tmp_path,
+        report=more,
     )
     count = len(benchmark.problems)
     assert (first.requested, again.requested, more.requested) == (2 * count, 0, count)
@@ -86,10 +90,14 @@ def test_a_repeated_run_reads_the_cache(
 def test_other_sampling_settings_do_not_use_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path, change: dict[str, object]
 ) -> None:
-    generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path)
+    generate_completions(benchmark, FolderSource(checkpoint), SAMPLED, tmp_path)
     counts = GenerationReport()
     generate_completions(
-        benchmark, Folder(checkpoint), SAMPLED.model_copy(update=change), tmp_path, report=counts
+        benchmark,
+        FolderSource(checkpoint),
+        SAMPLED.model_copy(update=change),
+        tmp_path,
+        report=counts,
     )
     assert counts.cached == 0
     assert counts.requested == 2 * len(benchmark.problems)
@@ -109,7 +117,9 @@ def test_other_weights_do_not_use_the_cache(
     )
     counts = GenerationReport()
     for folder in (checkpoint, other):
-        generate_completions(benchmark, Folder(folder), SAMPLED, tmp_path / "kept", report=counts)
+        generate_completions(
+            benchmark, FolderSource(folder), SAMPLED, tmp_path / "kept", report=counts
+        )
     assert counts.cached == 0
 
 
@@ -118,13 +128,13 @@ def test_greedy_completions_are_generated_once_for_any_seed(
 ) -> None:
     greedy, counts = Sampling(n=3, max_new_tokens=6, seed=1), GenerationReport()
     completions = generate_completions(
-        benchmark, Folder(checkpoint), greedy, tmp_path, report=counts
+        benchmark, FolderSource(checkpoint), greedy, tmp_path, report=counts
     )
     assert counts.requested == len(benchmark.problems)
     assert all(a.text == b.text for a, b in zip(completions[::3], completions[2::3], strict=True))
     generate_completions(
         benchmark,
-        Folder(checkpoint),
+        FolderSource(checkpoint),
         greedy.model_copy(update={"seed": 2}),
         tmp_path,
         report=counts,
@@ -136,11 +146,13 @@ def test_only_a_truncated_line_is_generated_again(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     counts = GenerationReport()
-    whole = generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=counts)
+    whole = generate_completions(
+        benchmark, FolderSource(checkpoint), SAMPLED, tmp_path, report=counts
+    )
     lines = counts.journal.read_bytes().splitlines(keepends=True)
     counts.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
     assert without_seconds(
-        generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=counts)
+        generate_completions(benchmark, FolderSource(checkpoint), SAMPLED, tmp_path, report=counts)
     ) == without_seconds(whole)
     assert counts.requested == 1
 
@@ -149,10 +161,10 @@ def test_a_base_model_gets_the_raw_prompt_and_stop_words(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     free = Sampling(max_new_tokens=24)
-    long = generate_completions(benchmark, Folder(checkpoint, form="base"), free, tmp_path)
+    long = generate_completions(benchmark, FolderSource(checkpoint, form="base"), free, tmp_path)
     word = next(each.text for each in long if len(each.text) > 8)[4:6]
     stopped = generate_completions(
-        replace(benchmark, stop=(word,)), Folder(checkpoint, form="base"), free, tmp_path
+        replace(benchmark, stop=(word,)), FolderSource(checkpoint, form="base"), free, tmp_path
     )
     raw = generate(
         checkpoint,
@@ -177,8 +189,8 @@ def test_a_chat_template_decides_the_prompt_format(checkpoint: Path, tmp_path: P
     config = json.loads((bare / "tokenizer_config.json").read_text(encoding="utf-8"))
     config.pop("chat_template", None)
     (bare / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-    assert Folder(checkpoint).chats
-    assert not Folder(bare).chats
+    assert FolderSource(checkpoint).chats
+    assert not FolderSource(bare).chats
 
 
 @pytest.mark.slow
@@ -204,7 +216,7 @@ def test_mbpp_uses_the_published_base_prompt(tmp_path: Path) -> None:
 
 def test_an_unknown_folder_or_hub_id_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no config"):
-        Folder(tmp_path)
+        FolderSource(tmp_path)
     with pytest.raises(FileNotFoundError, match="no/such/model"):
         folder_of("no/such/model/anywhere")
 
@@ -214,13 +226,14 @@ import sys
 from pathlib import Path
 from evaluation.benchmarks import heldout
 from evaluation.completions import Completion
-from evaluation.generation.completion_sources import Folder, generate_completions
+from evaluation.generation.completion_sources import FolderSource, generate_completions
 from evaluation.generation import decoder
 from evaluation.sampling import Sampling
 from problems.schema import read_parquet
 decoder.BATCH = 4
 problems, sampling = read_parquet(Path(sys.argv[1])), Sampling.model_validate_json(sys.argv[3])
-generate_completions(heldout(problems), Folder(Path(sys.argv[2])), sampling, Path(sys.argv[4]))
+source, cache = FolderSource(Path(sys.argv[2])), Path(sys.argv[4])
+generate_completions(heldout(problems), source, sampling, cache)
 """
 
 
@@ -247,13 +260,17 @@ def test_a_killed_pass_resumes_from_the_cache(
     monkeypatch.setattr("evaluation.generation.decoder.BATCH", 4)
     counts, undisturbed = GenerationReport(), GenerationReport()
     completions = generate_completions(
-        heldout(problems), Folder(checkpoint), sampling, cache, report=counts
+        heldout(problems), FolderSource(checkpoint), sampling, cache, report=counts
     )
     total = 2 * len(problems)
     assert lines - 1 <= counts.cached < total
     assert counts.requested + counts.cached == total
     fresh = generate_completions(
-        heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", report=undisturbed
+        heldout(problems),
+        FolderSource(checkpoint),
+        sampling,
+        tmp_path / "other",
+        report=undisturbed,
     )
     assert without_seconds(completions) == without_seconds(fresh)
     written = [json.loads(line) for line in counts.journal.read_bytes().splitlines()[1:]]

@@ -25,7 +25,7 @@ from decoding.draws import nth_seed
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.generation.completion_sources import (
     EndpointSource,
-    Folder,
+    FolderSource,
     GenerationReport,
     generate_completions,
 )
@@ -84,7 +84,7 @@ def endpoint(proxy: FaultyProxy, **changes: Any) -> EndpointSource:
 def test_endpoint_and_folder_give_equal_greedy_completions(
     proxy: FaultyProxy, folder: Path, benchmark: Benchmark, tmp_path: Path, form: str
 ) -> None:
-    here = generate_completions(benchmark, Folder(folder, form=form), GREEDY, tmp_path)  # type: ignore[arg-type]
+    here = generate_completions(benchmark, FolderSource(folder, form=form), GREEDY, tmp_path)  # type: ignore[arg-type]
     there = generate_completions(benchmark, endpoint(proxy, form=form), GREEDY, tmp_path)
     assert [(a.task_id, a.sample, a.text, a.whole, a.cut) for a in here] == [
         (a.task_id, a.sample, a.text, a.whole, a.cut) for a in there
