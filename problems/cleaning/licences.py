@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+LONGEST = 500  # characters of an expression
 # Words that do not tell one licence from another.
 IDLE = re.compile(
     r"\b(?:the|an?|licensed?|licences?|licenses|under|version|software|public|international|"
@@ -38,17 +39,31 @@ OTHER_NAMES = {  # without idle words -> SPDX, in small letters
 def is_allowed(licence: str, allowed: Iterable[str]) -> bool:
     """Return whether an SPDX expression, or a licence in other words, is allowed.
 
-    Of licences joined by OR one must be allowed, of licences joined by AND all.
+    Of licences joined by OR one must be allowed, of licences joined by AND all; parentheses count.
     """
     known = {_plain(name) for name in allowed} | {name.casefold() for name in allowed}
-    choices = re.split(r"\s+OR\s+", licence.strip().removeprefix("(").removesuffix(")"))
-    return any(
-        all(
-            each.casefold() in known or _plain(each) in known
-            for each in re.split(r"\s+AND\s+", choice)
-        )
-        for choice in choices
-    )
+
+    def holds(text: str) -> bool:
+        text = text.strip()
+        for word, combine in (("OR", any), ("AND", all)):
+            if len(parts := _split(text, word)) > 1:
+                return combine(map(holds, parts))
+        if text.startswith("(") and text.endswith(")"):
+            return holds(text[1:-1])
+        return text.casefold() in known or _plain(text) in known
+
+    return len(licence) <= LONGEST and holds(licence)
+
+
+def _split(text: str, word: str) -> list[str]:
+    """Split an expression at a word that is in no parentheses."""
+    depth, begin, parts = 0, 0, list[str]()
+    for found in re.finditer(rf"[()]|\s{word}(?=\s)", text):
+        depth += (found[0] == "(") - (found[0] == ")")
+        if depth == 0 and word in found[0]:
+            parts.append(text[begin : found.start()])
+            begin = found.end()
+    return [*parts, text[begin:]]
 
 
 def _plain(name: str) -> str:

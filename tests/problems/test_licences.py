@@ -24,6 +24,8 @@ ALLOWED = Curation().licences
         "https://opensource.org/licenses/MIT",
         "MIT OR GPL-3.0-only",
         "(MIT OR Apache-2.0)",
+        "GPL-3.0-only OR (MIT AND ISC)",
+        "(MIT OR GPL-3.0-only) AND (GPL-2.0-only OR ISC)",
     ],
 )
 def test_an_allowed_licence_may_be_spelled_otherwise(licence: str) -> None:
@@ -32,7 +34,17 @@ def test_an_allowed_licence_may_be_spelled_otherwise(licence: str) -> None:
 
 @pytest.mark.parametrize(
     "licence",
-    ["", "unknown", "BSD", "CC BY-NC 4.0", "CC-BY-SA-4.0", "not MIT", "MIT AND GPL-3.0-only"],
+    [
+        "",
+        "unknown",
+        "BSD",
+        "CC BY-NC 4.0",
+        "CC-BY-SA-4.0",
+        "not MIT",
+        "MIT AND GPL-3.0-only",
+        "(MIT OR GPL-3.0-only) AND GPL-2.0-only",
+        "(" * 9_999 + "MIT" + ")" * 9_999,
+    ],
 )
 def test_another_licence_is_refused(licence: str) -> None:
     assert not is_allowed(licence, ALLOWED)
