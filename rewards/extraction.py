@@ -114,7 +114,9 @@ def extract_code(text: str, entry_point: str | None = None) -> str:
     ]
     rank, best = max(reversed(ranked), key=lambda each: each[0], default=((False,), None))
     bare = ""
-    if not rank[0] and (entry_point or best is None):
+    if best and not best.closed and not rank[0] and entry_point:
+        bare = _bare(best.content, entry_point)  # prose may follow where no fence ends the code
+    if not bare and not rank[0] and (entry_point or best is None):
         outside = _outside(answer, blocks)
         bare = _bare(outside, entry_point) or _span(outside, entry_point)
     return bare or (best.content if best else answer)
@@ -272,22 +274,25 @@ def _python_until(lines: list[str], begin: int) -> int:
 # Characters: where a final answer is searched, and how long it may be.
 TAIL, LONGEST = 20_000, 300
 _ANSWER = re.compile(
-    r"(?:####|(?:^|[\n.!?])[ \t*]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?"
-    r"answer\b(?: is\b)?[ \t*]*+[:=]?)[ \t*]*+(\S[^\n]*)",
+    r"(?:(?:^|[\n.!?])[ \t*#]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?"
+    r"answer\b(?: is\b)?+[ \t*]*+[:=]?[ \t*]*+(?:\n\s*+)?|####[ \t*]*+)(\S[^\n]*)",
     re.IGNORECASE,
 )  # possessive quantifiers keep the time linear
+_TAGGED = re.compile(r"<answer>((?:(?!</?answer>).)*+)</answer>", re.IGNORECASE | re.DOTALL)
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*+\{")
 
 
 def extract_answer(text: str) -> str:
-    """Return the final answer of a text: the last `\\boxed{...}`.
+    """Return the final answer of a text, or of its last `<answer>`: the last `\\boxed{...}`.
 
     Otherwise the text of the last line "Answer: ..." or "#### ...", else a text of one short line.
     Return "" for a text without an answer, an answer longer than LONGEST, and a thought that does
     not end. Only the last answer is taken, so naming several gains nothing.
     """
     text = after_thought(text)[-TAIL:]
-    if (begin := text.rfind("\\boxed{")) >= 0:
-        answer = _braced(text, begin + len("\\boxed{"))
+    text = next(reversed(_TAGGED.findall(text)), text)
+    if boxes := [box.end() for box in _BOX.finditer(text)]:
+        answer = _braced(text, boxes[-1])
         return answer if len(answer) <= LONGEST else ""
     answer = ""
     for match in _ANSWER.finditer(text):

@@ -105,6 +105,7 @@ def test_the_program_is_extracted(answer: str, program: str) -> None:
         ("```python\ndef f(:\n```\n```python\nf()\n```", "f", "def f(:\n"),
         (f"```python\n{CODE}```\nSo:\n```python\ndef f(): ...\n```", "f", CODE),
         ("Use ```def f(): return 1``` for `f`.", "f", "def f(): return 1"),
+        (f"```python\n{CODE}\nThis works, because 1 is one.", "f", f"{CODE}\n"),
         ("```python\nf = lambda: 1\n```\n```python\nf()\n```", "f", "f = lambda: 1\n"),
         (f"{CODE}\nIt prints\n```\n1\n```\n", "f", f"{CODE}\n"),
         (

@@ -32,6 +32,11 @@ HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
         ("", ""),
         ("\\boxed{1", ""),
         ("It is so. The final answer is x^2", "x^2"),
+        ("So it ends.\nThe answer is:\n\n**5**", "5"),
+        ("Half of ten.\n### Final Answer\n5", "5"),
+        ("a\n#### Final answer: 5", "5"),
+        ("It is five.\n<answer>4</answer> <answer> 5\n</answer>", "5"),
+        ("x = 4\n\\fbox{5}", "5"),
         ("x" * 400, ""),
     ],
 )
