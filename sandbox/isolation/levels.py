@@ -359,12 +359,13 @@ def _mount_proc(target: str, shows_machine: bool) -> None:
     """Mount a /proc with only the own processes, and few of the kernel's files or none. Skipped if
     the machine forbids it (a container that masks /proc); Python works without it.
     """
-    for options in (b"hidepid=invisible,subset=pid", b"hidepid=2")[shows_machine:]:
+    few, more = b"hidepid=invisible,subset=pid", b"hidepid=2"
+    for options in (more, few) if shows_machine else (few, more):
         try:
             _call("mount", b"proc", target.encode(), b"proc", _NOSUID | _NODEV | _NOEXEC, options)
         except OSError:
             continue
-        if b"subset" not in options:
+        if options == more:
             for path in machine.hidden(target):
                 _hide(path)
         return
