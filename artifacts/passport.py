@@ -102,6 +102,7 @@ class Passport(BaseModel):
             "reward": trained.inputs.get("reward") if trained else None,
             "base_model": base.content_hash if base else None,
             "base": (base.config.get("base") or "made from scratch") if base else None,
+            "base_licence": base.facts.get("licence") if base else None,
             "config": trained.config if trained else {},
             "config_hash": hash_data(trained.config) if trained else None,
             "seeds": {

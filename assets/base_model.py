@@ -6,6 +6,7 @@ folder.
 """
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import dagster as dg
@@ -17,6 +18,7 @@ from resources.capacity import check_fetched
 from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.run_context import RunContext, StageContext, StageOutput, result
+from verl_jobs.gguf.convert import NOT_STATED
 from verl_jobs.gguf.source import names_gguf
 from verl_jobs.sft.start import UnfitStart
 
@@ -74,7 +76,7 @@ def _from_hub(stage: StageContext) -> Artifact:
         source = Path(name) if Path(name).is_dir() else snapshot(name, "profile key base")
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         _check_trainable(name, folder, stage.profile)
-        return StageOutput({"source": name})
+        return StageOutput({"source": name, "licence": licence_of(folder)})
 
     return stage.artifact(STAGES["base_model"], make, inputs={}, config={"base": name})
 
@@ -119,6 +121,17 @@ def _check_trainable(name: str, folder: Path, profile: Profile) -> None:
             f"profile key base: {name!r} cannot be trained: "
             f"{str(error).replace(f'{folder}', name, 1)}"
         ) from None
+
+
+def licence_of(folder: Path) -> str:
+    """Return the licence in the model card of a Hugging Face folder."""
+    from huggingface_hub import ModelCard
+
+    card, licence = folder / "README.md", None
+    if card.is_file():
+        with suppress(ValueError):  # its head is not YAML
+            licence = ModelCard.load(card).data.get("license")
+    return str(licence or NOT_STATED)
 
 
 def snapshot(hub_id: str, setting: str) -> Path:

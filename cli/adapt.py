@@ -23,7 +23,7 @@ def command(
         typer.Argument(
             help=(
                 "A checkpoint, a version (`ratchet registry` lists them), a Hugging Face folder, "
-                "or a hub id."
+                "a hub id, or a GGUF file (gguf:PATH, package:NAME)."
             )
         ),
     ],

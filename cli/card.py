@@ -29,6 +29,7 @@ from resources.home import Home, NotReady
 from resources.registry.ledger import Entry
 from resources.registry.versions import find
 from resources.settings import Settings
+from verl_jobs.gguf.convert import NOT_STATED
 
 FILE = "README.md"
 
@@ -126,7 +127,9 @@ def model_card(
     ]
     summary = passport.summary()
     base = summary["base"] if summary["base"] and summary["base"] != "made from scratch" else None
+    licence = summary["base_licence"]
     data = ModelCardData(
+        license=None if licence == NOT_STATED else licence,
         model_name=entry.checkpoint,
         eval_results=results or None,
         library_name="transformers",

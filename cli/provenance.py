@@ -140,6 +140,7 @@ def summary_rows(passport: Passport) -> dict[str, str | None]:
         "base model": f"{summary['base_model']} ({summary['base']})"
         if summary["base_model"]
         else None,
+        "licence of the base": summary["base_licence"],
         "config": summary["config_hash"],
         "seeds": ", ".join(f"{name} {seed}" for name, seed in summary["seeds"].items()),
         "code": ", ".join(summary["code_versions"]),

@@ -71,6 +71,7 @@ def evaluate(
         content_hash=checkpoint_hash,
         sampling=benchmark.sampling.model_dump(mode="json"),
         prompts=prompts,
+        weights=str(generation.identity["weights"]),
         benchmark_version=version,
     )
     card = score(benchmark, submission, sandbox, on_progress)

@@ -86,6 +86,7 @@ class Scorecard(BaseModel):
     isolation: str
     source: str = ""  # the tasks' source in problems/sources, if not the benchmark's name
     release: str = ""  # release of the benchmark's file
+    weights: str = ""  # hash of the tensors that made the completions; empty if unknown
     partial: tuple[str, ...] = ()  # tasks without completions: the score is over the others
     # Tasks that this machine cannot judge, or a log has no score of, with the reason; they have no
     # samples.

@@ -22,6 +22,7 @@ from resources.home import NotReady
 from resources.registry.versions import ALIASES, UnknownVersion, find
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
+from verl_jobs.gguf.source import names_gguf
 from verl_jobs.sft.adaptation import Adaptation, frozen_of
 from verl_jobs.sft.start import UnfitStart, check_start
 
@@ -31,9 +32,9 @@ def adapt(
 ) -> int:
     """Measure, then print the table and the path of the JSON; a repeated command resumes.
 
-    start: folder, stored name, version or hub id of a checkpoint. problems: a parquet file instead
-    of the embedded families. keep: whether adapted checkpoints stay on disk. Raises NotReady for an
-    unsuitable start or unsuitable problems.
+    start: folder, stored name, version, hub id or GGUF file of a checkpoint. problems: a parquet
+    file instead of the embedded families. keep: whether adapted checkpoints stay on disk. Raises
+    NotReady for an unsuitable start or unsuitable problems.
     """
     home, profile = settings.home, settings.profile
     home.make()
@@ -159,9 +160,16 @@ def table(rows: Sequence[AdaptationRow]) -> Table:
 
 
 def checkpoint_folder(start: str, settings: Settings) -> Path:
-    """Return the folder of a checkpoint given as folder, stored name, version or hub id. Raises
-    NotReady.
+    """Return the folder of a checkpoint given as folder, stored name, version, hub id or GGUF file,
+    which is converted in the home. Raises NotReady.
     """
+    if names_gguf(start):
+        from verl_jobs.gguf.convert import converted
+
+        try:
+            return converted(start, settings.home.path / "models")
+        except UnfitStart as error:
+            raise NotReady(f"start: {error}") from None
     if Path(start).is_dir():
         return Path(start)
     if artifact := settings.store.current("checkpoints", start):

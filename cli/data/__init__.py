@@ -137,8 +137,9 @@ def data_sample(
     sampling = Sampling(
         n=n, temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, seed=seed
     )
-    source = source_of(model or "", endpoint or "", form.value)
-    raise typer.Exit(data_sample(name, source, sampling, out, Settings.read().home, Console()))
+    home = Settings.read().home
+    source = source_of(model or "", endpoint or "", form.value, home.path)
+    raise typer.Exit(data_sample(name, source, sampling, out, home, Console()))
 
 
 @app.command("production")

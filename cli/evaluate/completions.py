@@ -34,6 +34,7 @@ from evaluation.reports.figures import Figures, Suspects
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin
 from pipelines.watch.text import print_text
+from verl_jobs.gguf.source import names_gguf
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def generate_submission(
     origin: Origin, benchmark: Benchmark, sampling: Sampling, home: Path, errors: Console
 ) -> tuple[Submission, GenerationReport]:
     """Return completions of the origin's model or endpoint; cached ones are not generated again."""
-    source, report = source_of(origin.model, origin.endpoint, origin.form), GenerationReport()
+    source, report = source_of(origin.model, origin.endpoint, origin.form, home), GenerationReport()
     with progress_bar(errors) as progress:
         title = f"completions of {origin.model} {origin.endpoint}".strip()
         bar = progress.add_task(title, total=None, so_far="")
@@ -154,17 +155,23 @@ def generate_submission(
         weights_hash,
         sampling.model_dump(mode="json"),
         prompts,
+        str(report.identity.get("weights", "")),
     )
     return submission, report
 
 
-def source_of(model: str, endpoint: str, form: str) -> Source:
-    """Return the source that generates completions: a folder or hub id, or an endpoint.
+def source_of(model: str, endpoint: str, form: str, home: Path) -> Source:
+    """Return the source that generates completions: a folder, a hub id, a GGUF file, which is
+    converted in the home, or an endpoint.
 
-    Raises FileNotFoundError.
+    Raises FileNotFoundError, and UnfitStart for a GGUF file that cannot be converted.
     """
     if endpoint:
         return EndpointSource(endpoint, model or "champion", "base" if form == "base" else "chat")
+    if names_gguf(model):
+        from verl_jobs.gguf.convert import converted
+
+        model = str(converted(model, home / "models"))
     return replace(folder_of(model), form=cast(Form, form))
 
 

@@ -32,8 +32,8 @@ ModelOption = Annotated[
     str | None,
     typer.Option(
         help=(
-            "Generate with this model: a Hugging Face folder or hub id; with --endpoint its name "
-            "there."
+            "Generate with this model: a Hugging Face folder, a hub id, or a GGUF file "
+            "(gguf:PATH, package:NAME); with --endpoint its name there."
         )
     ),
 ]

@@ -65,7 +65,13 @@ def _submission(
         ]
     if completions:
         return Submission(
-            completions, origin, card.checkpoint, card.checkpoint_hash, card.sampling, card.prompts
+            completions,
+            origin,
+            card.checkpoint,
+            card.checkpoint_hash,
+            card.sampling,
+            card.prompts,
+            card.weights,
         )
     sampling = Sampling.model_validate(card.sampling)
     submission, _ = generate_submission(origin, benchmark, sampling, home, errors)

@@ -58,9 +58,11 @@ class FolderSource:
         folder, and the engine.
         """
         from artifacts.hashing import hash_folder
+        from artifacts.tensors import weights_hash
 
         return {
             "folder": hash_folder(self.path),
+            "weights": weights_hash(self.path),
             "engine": "vllm" if self.by_vllm else f"transformers, {_device()}",
         }
 

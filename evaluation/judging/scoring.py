@@ -26,10 +26,11 @@ class Submission:
     completions: Sequence[Completion]
     origin: Origin | None  # None: a checkpoint of the home, whose passport has its origin
     name: str
-    content_hash: str = ""  # of the weights, if known
+    content_hash: str = ""  # of the checkpoint, if known
     sampling: Mapping[str, Any] = field(default_factory=dict)  # empty if unknown
     # Prompts by task, if they differ from the published ones.
     prompts: Mapping[str, str] = field(default_factory=dict)
+    weights: str = ""  # hash of the tensors alone (artifacts/tensors.py), if known
     benchmark_version: str = ""  # of tasks and prompts; empty if the prompts are unknown
 
     @property
@@ -94,6 +95,7 @@ def scorecard(
         harness_version=harness_version(harness, submission.sanitized),
         checkpoint=submission.name,
         checkpoint_hash=submission.content_hash,
+        weights=submission.weights,
         sampling=dict(submission.sampling),
         samples=samples,
         isolation=", ".join(sorted({each.isolation for each, _ in rows} - {""})),

@@ -97,7 +97,7 @@ def test_the_summary_has_the_main_facts(store: Store) -> None:
     assert (summary["contamination_report"], summary["reward"]) == ("c0ffee", "a reward")
     assert (summary["harness"], summary["isolation"]) == (["1"], ["all of it"])
     assert summary["base_model"] == store.require("checkpoints", "base_model").content_hash
-    assert summary["base"] == "made from scratch"
+    assert (summary["base"], summary["base_licence"]) == ("made from scratch", None)
     assert summary["seeds"] == {"chain-0001": 7, "base_model": 3}
     assert summary["config"] == {"steps": 2}
     assert summary["code_versions"] == [

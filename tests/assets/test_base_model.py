@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.base_model import base_model, snapshot
+from assets.base_model import base_model, licence_of, snapshot
 from resources.home import Home, NotReady
 from resources.run_context import RunContext
 from resources.settings import Settings
@@ -84,3 +84,15 @@ def test_a_missing_package_is_reported_with_its_profile_key(
 ) -> None:
     assert not _materialized(tmp_path / "home", "package:no-such-package").success
     assert "profile key base: 'package:no-such-package'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [("---\nlicense: apache-2.0\n---\nA model.", "apache-2.0"), ("A model.", "not stated")],
+)
+def test_the_licence_of_a_folder_is_that_of_its_card(
+    card: str, licence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "README.md").write_text(card)
+    assert licence_of(tmp_path) == licence
+    assert licence_of(tmp_path / "without a card") == "not stated"

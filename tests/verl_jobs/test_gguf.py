@@ -10,6 +10,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from cli.evaluate.completions import source_of
+from evaluation.generation.completion_sources import Folder
+from experiments.adapt import checkpoint_folder
+from resources.home import Home
+from resources.settings import Settings
 from tests.verl_jobs.gguf_files import tiny_llama, write
 from verl_jobs.gguf.convert import check, convert
 from verl_jobs.gguf.header import read_header
@@ -36,6 +41,15 @@ def test_the_converted_model_has_the_logits_of_its_original(tied: bool, tmp_path
     with torch.no_grad():
         torch.testing.assert_close(converted(tokens).logits, model(tokens).logits)
     check_start(folder, tokens=256)
+
+
+def test_evaluate_and_adapt_take_a_file_that_is_converted_once(file: Path, tmp_path: Path) -> None:
+    source = source_of(f"gguf:{file}", "", "auto", tmp_path)
+    assert isinstance(source, Folder)
+    assert source.chats
+    written = (source.path / "model.safetensors").stat()
+    assert checkpoint_folder(f"gguf:{file}", Settings(Home(tmp_path))) == source.path
+    assert (source.path / "model.safetensors").stat() == written
 
 
 def test_its_tokenizer_encodes_as_its_original(file: Path, tmp_path: Path) -> None:

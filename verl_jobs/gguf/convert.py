@@ -6,11 +6,13 @@ dequantized, so they are not those that the file was quantized from.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from verl_jobs.gguf.header import Header, Tensor, read_header
-from verl_jobs.gguf.source import Source
+from verl_jobs.gguf.source import Source, find
 from verl_jobs.gguf.tokenizer import check_tokenizer, make_tokenizer
 from verl_jobs.sft.start import UnfitStart
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from transformers import LlamaConfig
 
+NOT_STATED = "not stated"  # a licence that a file does not name
 NAMES = {
     "token_embd": "model.embed_tokens",
     "output_norm": "model.norm",
@@ -65,6 +68,7 @@ def convert(source: Source, folder: Path) -> dict[str, Any]:
     from transformers import GenerationConfig
 
     header = check(source)
+    folder.mkdir(exist_ok=True)
     tokenizer = make_tokenizer(header)
     config = _config(header, tokenizer)
     kinds, state = dict[str, int](), {}
@@ -81,9 +85,25 @@ def convert(source: Source, folder: Path) -> dict[str, Any]:
     return {
         "parameters": sum(kinds.values()),
         "origin": source.origin(),
-        "licence": header.metadata.get("general.license", "not stated in the file"),
+        "licence": header.metadata.get("general.license", NOT_STATED),
         "quantization": ", ".join(sorted(kinds, key=lambda kind: -kinds[kind])),
     }
+
+
+def converted(base: str, folder: Path) -> Path:
+    """Return the converted model of a GGUF base, below `folder`; equal files are converted once.
+
+    Raises UnfitStart.
+    """
+    source = find(base)
+    model = folder / f"{source.package or source.path.stem}-{source.sha256()[:12]}"
+    if not model.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder) as beside:
+            convert(source, Path(beside) / "model")
+            with suppress(FileExistsError):  # another process was faster
+                (Path(beside) / "model").rename(model)
+    return model
 
 
 def _config(header: Header, tokenizer: Any) -> LlamaConfig:
