@@ -13,7 +13,7 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -64,11 +64,23 @@ def weights_hash(folder: Path, content_hash: str = "") -> str:
         of, _, weights = known.read_text(encoding="utf-8").strip().partition(" ")
         if of == content_hash:
             return weights
-    tensors = sorted(tensor for path in folder.rglob("*.safetensors") for tensor in _tensors(path))
-    weights = hash_data(tensors) if tensors else ""
+    weights = _hash(tensor for path in folder.rglob("*.safetensors") for tensor in _tensors(path))
     if content_hash:
         write_atomic(known, f"{content_hash} {weights}\n")
     return weights
+
+
+def tensors_hash(tensors: Mapping[str, RawTensor]) -> str:
+    """Return the hash of tensors in memory: that of a folder that holds the same ones."""
+    return _hash(
+        (name, each.dtype, list(each.shape), hashlib.sha256(each.data).hexdigest())
+        for name, each in tensors.items()
+    )
+
+
+def _hash(tensors: Iterable[tuple[str, str, list[int], str]]) -> str:
+    ordered = sorted(tensors)
+    return hash_data(ordered) if ordered else ""
 
 
 def element_count(path: Path) -> int:

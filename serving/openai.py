@@ -186,9 +186,11 @@ class TextRequest(Request):
         return self.to_engine(prompt, self.max_tokens or default_tokens, self.logprobs)
 
 
-def head(id: str, entry: Entry, *, chat: bool, stream: bool = False) -> dict[str, Any]:
+def head(
+    id: str, entry: Entry, weights: str, *, chat: bool, stream: bool = False
+) -> dict[str, Any]:
     """Return what a reply and each of its pieces begin with; `model` names the checkpoint,
-    `system_fingerprint` hashes its weights.
+    `system_fingerprint` is the hash of its tensors; null where a server elsewhere has them.
     """
     kind = ("chat.completion.chunk" if stream else "chat.completion") if chat else "text_completion"
     return {
@@ -196,12 +198,12 @@ def head(id: str, entry: Entry, *, chat: bool, stream: bool = False) -> dict[str
         "object": kind,
         "created": int(time.time()),
         "model": entry.checkpoint,
-        "system_fingerprint": entry.checkpoint_hash[:12],
+        "system_fingerprint": weights[:12] or None,
     }
 
 
 def completion(
-    id: str, entry: Entry, replies: Sequence[EngineReply], *, chat: bool
+    id: str, entry: Entry, weights: str, replies: Sequence[EngineReply], *, chat: bool
 ) -> dict[str, Any]:
     """Return the whole reply."""
     choices = []
@@ -215,11 +217,13 @@ def completion(
         choices.append({"index": index, **content, **ending})
     prompt_tokens = replies[0].prompt_tokens
     tokens = sum(reply.completion_tokens for reply in replies)
-    begin = head(id, entry, chat=chat)
+    begin = head(id, entry, weights, chat=chat)
     return {**begin, "choices": choices, "usage": usage(prompt_tokens, tokens)}
 
 
-def chunk(id: str, entry: Entry, delta: Delta, *, chat: bool, first: bool) -> dict[str, Any]:
+def chunk(
+    id: str, entry: Entry, weights: str, delta: Delta, *, chat: bool, first: bool
+) -> dict[str, Any]:
     """Return one piece of a streamed reply. first: of its completion."""
     content: dict[str, Any] = {"text": delta.text}
     if chat:
@@ -233,7 +237,7 @@ def chunk(id: str, entry: Entry, delta: Delta, *, chat: bool, first: bool) -> di
     choice = {
         "index": delta.index, **content, "logprobs": logprobs, "finish_reason": delta.ending
     }  # fmt: skip
-    return {**head(id, entry, chat=chat, stream=True), "choices": [choice]}
+    return {**head(id, entry, weights, chat=chat, stream=True), "choices": [choice]}
 
 
 def usage(prompt_tokens: int, tokens: int) -> dict[str, int]:
@@ -268,7 +272,7 @@ def _top(token: TokenLogprob) -> list[dict[str, Any]]:
 
 def models(champion: Entry, loaded: Sequence[Entry]) -> dict[str, Any]:
     """List `champion`, which is always the current champion, and the loaded versions by name;
-    `root` is the hash of the weights.
+    `root` is the hash of the checkpoint.
     """
     roots = {"champion": champion.checkpoint_hash, champion.checkpoint: champion.checkpoint_hash}
     roots |= {entry.checkpoint: entry.checkpoint_hash for entry in loaded}

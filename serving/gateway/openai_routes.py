@@ -122,8 +122,8 @@ def openai_routes(answers: Answers) -> APIRouter:
             return Response(status_code=LEFT)
         replies, verdict = answer
         assert admitted.entry is not None
-        reply = completion(admitted.id, admitted.entry, replies, chat=chat_) | verdict
-        return JSONResponse(reply)
+        reply = completion(admitted.id, admitted.entry, admitted.weights, replies, chat=chat_)
+        return JSONResponse(reply | verdict)
 
     return routes
 
@@ -153,6 +153,7 @@ async def _events(
     counted: bool,
 ) -> AsyncGenerator[bytes, None]:
     assert admitted.entry is not None
+    made_by = (admitted.id, admitted.entry, admitted.weights)
     begun: set[int] = set()
     tokens, prompt_tokens, delta = 0, first.prompt_tokens, first
     async with aclosing(deltas):
@@ -162,7 +163,7 @@ async def _events(
                 begun.add(delta.index)
                 tokens += delta.tokens
                 if delta.text or delta.ending or delta.logprobs or delta.tool_calls or new:
-                    yield _event(chunk(admitted.id, admitted.entry, delta, chat=chat, first=new))
+                    yield _event(chunk(*made_by, delta, chat=chat, first=new))
                 delta = await anext(deltas)
         except StopAsyncIteration:
             pass
@@ -170,7 +171,7 @@ async def _events(
             yield _event(refusal.body())
             return
     if counted:
-        begin = head(admitted.id, admitted.entry, chat=chat, stream=True)
+        begin = head(*made_by, chat=chat, stream=True)
         yield _event({**begin, "choices": [], "usage": usage(prompt_tokens, tokens)})
     yield DONE
 

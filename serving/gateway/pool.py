@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from artifacts.integrity import CorruptArtifact, check_champion
+from artifacts.tensors import element_count, weights_hash
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.completion import Engine, EngineFailed, EngineRequest, Unsupported, complete, one_line
@@ -45,6 +46,7 @@ class Loaded:
     admission: Admission
     breaker: CircuitBreaker
     loaded_at: float
+    weights: str  # hash of the tensors; empty where a server elsewhere has them
     users: int = 0
     pinned: bool = False
     sick: int = 0
@@ -71,7 +73,7 @@ class Pool:
                 return present
             size = 0 if self.settings.upstream else weight_bytes(Path(entry.path))
             self._check_memory(entry, size)
-            engine = await asyncio.to_thread(self._open, entry)
+            engine, weights = await asyncio.to_thread(self._open, entry)
             try:
                 async with asyncio.timeout(WARM_UP_S):
                     await warm_up(engine)
@@ -80,7 +82,9 @@ class Pool:
                 raise CannotLoad(_cannot(entry, one_line(error))) from error
             admission = Admission(self.settings.at_once, self.settings.waiting)
             breaker = CircuitBreaker(self.settings.breaker)
-            loaded = Loaded(entry, engine, size, admission, breaker, time.time(), pinned=pinned)
+            loaded = Loaded(
+                entry, engine, size, admission, breaker, time.time(), weights, pinned=pinned
+            )
             self.loaded[entry.version] = loaded
             return loaded
 
@@ -133,13 +137,15 @@ class Pool:
                 "serving.memory_gib"
             )
 
-    def _open(self, entry: Entry) -> Engine:
-        path = Path(entry.path)
+    def _open(self, entry: Entry) -> tuple[Engine, str]:
+        """Return the version's engine, and the hash of its weights."""
+        path, weights = Path(entry.path), ""
         try:
             if not self.settings.upstream:
                 known = path.with_name(f".{path.name}.files.json")
                 check_champion(path, entry.checkpoint_hash, known)
-            return self.open_engine(entry, self.settings)
+                weights = weights_hash(path, entry.checkpoint_hash)
+            return self.open_engine(entry, self.settings), weights
         except CorruptArtifact as error:
             raise CannotLoad(str(error)) from error
         except (OSError, ValueError, LookupError, RuntimeError) as error:
@@ -164,6 +170,4 @@ def _cannot(entry: Entry, reason: str) -> str:
 
 def weight_bytes(folder: Path) -> int:
     """Return the memory of a checkpoint's weights in single precision, 4 bytes a number."""
-    from artifacts.tensors import element_count
-
     return 4 * sum(element_count(path) for path in folder.glob("*.safetensors"))

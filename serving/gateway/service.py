@@ -37,8 +37,8 @@ logger = logging.getLogger(__name__)
 class AdmittedRequest:
     """A request that was read and is allowed. user: as the client names it, "" for none. key: id of
     the API key. consent: of its owner, that a failed task may be trained on. tests: whether it
-    carries tests. entry: the version
-    that answers, known with the first piece. held: takes the observations, which the caller
+    carries tests. entry, weights: the version that answers and the hash of its tensors, known with
+    the first piece. held: takes the observations, which the caller
     completes and records; None: they are recorded at once. version: that a proxy in front has
     chosen for this request; None: the router chooses.
     """
@@ -52,6 +52,7 @@ class AdmittedRequest:
     priority: int = 0
     id: str = field(default_factory=partial(secrets.token_hex, 16))
     entry: Entry | None = None
+    weights: str = ""
     held: list[Observation] | None = None
     version: int | None = None
 
@@ -170,6 +171,7 @@ class Service:
                 async with aclosing(self._attempt(admitted, here, loaded, deadline)) as deltas:
                     async for delta in deltas:
                         started, admitted.entry = True, loaded.entry
+                        admitted.weights = loaded.weights
                         yield delta
                 self._start_shadows(admitted, choice)
                 return
