@@ -13,6 +13,12 @@ class UnsupportedVerl(ValueError):
     """The installed verl has no adapter."""
 
 
+def nearest(version: str) -> str:
+    """Return the series of this version if it has an adapter, else the newest that has one."""
+    series = ".".join(version.split(".")[:2])
+    return series if series in ADAPTERS else list(ADAPTERS)[-1]
+
+
 def adapter_name(version: str) -> str:
     """Return the module for this version of verl. Raises UnsupportedVerl."""
     series = ".".join(version.split(".")[:2])

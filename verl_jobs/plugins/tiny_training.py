@@ -60,6 +60,15 @@ class TinyTraining:
         return AutoTokenizer.from_pretrained(self.model)
 
     @cached_property
+    def job(self) -> TrainingJob:
+        """The training as a job; validation is on the training's own problems."""
+        return TrainingJob(
+            folder=str(self.folder), run_id="trial", start=str(self.model), train=str(self.rows),
+            validation=str(self.rows), inputs={}, training=self.training, reward=RewardConfig(),
+            reward_hash=reward_hash(RewardConfig()), isolation="auto", seed=1, loggers=(),
+        )  # fmt: skip
+
+    @cached_property
     def config(self) -> Any:
         """verl's config of this training; also writes `job.json` where our parts read it."""
         from hydra import compose, initialize_config_module
@@ -71,11 +80,7 @@ class TinyTraining:
             "folder": self.folder,
         }
         lines = overrides(self.training, seed=1, loggers=[], name="trial", **paths)
-        TrainingJob(
-            folder=str(self.folder), run_id="trial", start=str(self.model), train=str(self.rows),
-            validation=str(self.rows), inputs={}, training=self.training, reward=RewardConfig(),
-            reward_hash=reward_hash(RewardConfig()), isolation="auto", seed=1,
-        ).write()  # fmt: skip
+        self.job.write()
         with initialize_config_module(config_module="verl.trainer.config", version_base=None):
             return compose("ppo_trainer", overrides=lines)
 
