@@ -200,6 +200,11 @@ def from_record(record: Mapping[str, Any], where: str) -> Problem:
         key: value for key, value in record.items() if key not in COLUMNS
     }
     limits = Limits.read(known.pop("limits", {}))
+    keys = STYLES[known["style"]].keys
+    known["tests"] = [  # null stands for an absent key, as in a job
+        {key: value for key, value in test.items() if value is not None or keys[key].nullable}
+        for test in known["tests"]
+    ]
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in known.items()
     }

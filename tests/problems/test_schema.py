@@ -124,6 +124,13 @@ problems = st.builds(
 )
 
 
+def test_null_in_a_test_is_an_absent_key_unless_it_is_data() -> None:
+    test = {"args": [2], "kwargs": None, "expected": None}
+    record = {"problem_id": "own/1", "source": "own", "statement": "Write f.", "style": "call"}
+    problem = from_record(record | {"entry_point": "f", "tests": [test]}, "here")
+    assert problem.tests == ({"args": [2], "expected": None},)
+
+
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(problems)
