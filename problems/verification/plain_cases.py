@@ -115,7 +115,7 @@ def _is_listed(solution: str, cases: list[tuple[set[str], set[str]]], statement:
     values = list(map(_value, ast.walk(tree))) if tree else []
     lists = [value for value in values if isinstance(value, list | tuple)]
     lists = [each for each in lists if len(each) >= MIN_KEYS][:MAX_LISTS]
-    pairs = [[*zip(one, other, strict=False)] for one in lists for other in lists]
+    pairs: list[Any] = [[*zip(one, other, strict=False)] for one in lists for other in lists]
     pairs += [each for each in lists if all(isinstance(p, list | tuple) for p in each)]
     tables = [{repr(p[0]): repr(p[1]) for p in each if len(p) == 2} for each in pairs]
     known = set[str]().union(*(inputs for inputs, _ in cases))

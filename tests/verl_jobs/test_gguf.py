@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cli.evaluate.completions import source_of
-from evaluation.generation.completion_sources import Folder
+from evaluation.generation.completion_sources import FolderSource
 from experiments.adapt import checkpoint_folder
 from resources.home import Home
 from resources.settings import Settings
@@ -45,7 +45,7 @@ def test_the_converted_model_has_the_logits_of_its_original(tied: bool, tmp_path
 
 def test_evaluate_and_adapt_take_a_file_that_is_converted_once(file: Path, tmp_path: Path) -> None:
     source = source_of(f"gguf:{file}", "", "auto", tmp_path)
-    assert isinstance(source, Folder)
+    assert isinstance(source, FolderSource)
     assert source.chats
     written = (source.path / "model.safetensors").stat()
     assert checkpoint_folder(f"gguf:{file}", Settings(Home(tmp_path))) == source.path
