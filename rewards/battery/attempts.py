@@ -32,6 +32,19 @@ COMPACT = 3_000  # characters that a mutation may add and still take part in com
 
 
 @dataclass(frozen=True)
+class FoundExploit:
+    """One property on one problem.
+
+    `exploit`: a program that violates it, with the rewards compared.
+    """
+
+    name: str
+    passed: bool
+    seen: str
+    exploit: str = ""
+
+
+@dataclass(frozen=True)
 class ExploitAttempt:
     """A completion and its predicted report. `confirmable`: by a sandbox run."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from rewards.battery.attempts import BOUND, ExploitAttempt, Proposals, with_detail
+from rewards.battery.attempts import BOUND, ExploitAttempt, FoundExploit, Proposals, with_detail
 from rewards.battery.mutations import Draft
 from rewards.battery.search_problems import SearchProblem, search_problems
 from rewards.battery.tracing import Trace, traced
@@ -21,7 +21,7 @@ from rewards.judging import judge
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
-GRADED = 0.1  # allowed excess excess the straight line from no hidden test passed to all passed
+GRADED = 0.1  # allowed excess over the straight line from no hidden test passed to all passed
 # most that a wrong program may get, as a share of the way from an empty completion to a solution
 FORMAT = 0.25
 CANDIDATES = 6  # attempts judged by the sandbox before a property counts as holding
@@ -32,19 +32,6 @@ CPU_S, WALL_S, PEAK = 0.02, 0.03, 8 << 20
 
 
 JudgedPrograms = tuple[SearchProblem, list[Report]]
-
-
-@dataclass(frozen=True)
-class FoundExploit:
-    """One property on one problem.
-
-    `exploit`: a program that violates it, with the rewards compared.
-    """
-
-    name: str
-    passed: bool
-    seen: str
-    exploit: str = ""
 
 
 def judge_known_programs(sandbox: Sandbox, task: str) -> list[JudgedPrograms]:

@@ -22,7 +22,7 @@ from sandbox.child.awaited import elements_of, result_of
 from sandbox.child.changed_parts import Walk, walked
 from sandbox.child.objects import SPECIAL
 from sandbox.child.proxies import FunctionStub, Memory, StandIn, TooEarly, memory_of, stand_in_class
-from sandbox.child.raised import Exceptions, ProgramRaised
+from sandbox.child.raised import Exceptions, NoResult, ProgramGone, ProgramRaised
 from sandbox.child.records import RecordCodec
 from sandbox.wire import MAX_FRAME, NotPlain, Tree, dump, frame, parse
 
@@ -30,14 +30,6 @@ MAX_OBJECTS = 100_000
 HANDLE = '{"h":'  # as it appears in an encoded message; quotes inside strings are escaped there
 NAMED = -1  # of an object that tests got by name: all its answers are the program's own word
 DEEPEST = 50  # maximum nesting of calls to the tests' functions
-
-
-class ProgramGone(BaseException):
-    """The program's process is gone. A BaseException: `except Exception` must not catch it."""
-
-
-class NoResult(ProgramRaised):
-    """The program's answer cannot be sent as data."""
 
 
 class Program(RecordCodec):

@@ -30,9 +30,10 @@ import sys
 import types
 from typing import Any, NoReturn
 
-from sandbox.child.connection import Program, ProgramGone
+from sandbox.child.connection import Program
 from sandbox.child.program import read_request, send
 from sandbox.child.proxies import Later, TooEarly
+from sandbox.child.raised import ProgramGone
 from sandbox.wire import NotPlain, decode, dump
 
 PROGRAM = 5

@@ -17,6 +17,14 @@ class ProgramRaised(Exception):
     """The program raised something that has no class on the tests' side."""
 
 
+class ProgramGone(BaseException):
+    """The program's process is gone. A BaseException: `except Exception` must not catch it."""
+
+
+class NoResult(ProgramRaised):
+    """The program's answer cannot be sent as data."""
+
+
 class Exceptions:
     """The classes of exceptions that the tests and a program know by name."""
 

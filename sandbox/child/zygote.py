@@ -47,7 +47,7 @@ sys.path.append(ROOT)
 # found through sys.path, set above
 from sandbox import folders  # noqa: E402
 from sandbox.child import prewarm, program, seeds, semaphores  # noqa: E402
-from sandbox.isolation import levels, process_tree, seccomp  # noqa: E402
+from sandbox.isolation import file_tree, levels, process_tree, seccomp  # noqa: E402
 
 EMPTY_S = 3.0  # to empty the scratch folder on a level without mounts
 # Temporary shortages: they say nothing about which isolation level the machine allows.
@@ -241,8 +241,8 @@ class Zygote:
         scratch = self.tmp
         if self.own_pids:
             os.close(self.folder)
-            levels.unmount(scratch)
-            levels.mount_scratch(scratch, self.shows_machine)
+            file_tree.unmount(scratch)
+            file_tree.mount_scratch(scratch, self.shows_machine)
             self.folder = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
         else:
             folders.empty(scratch, time.monotonic() + EMPTY_S)

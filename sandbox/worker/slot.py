@@ -25,7 +25,8 @@ from typing import Any
 from sandbox import folders
 from sandbox.isolation import cgroups
 from sandbox.isolation.accounts import Accounts
-from sandbox.isolation.levels import COUNTED, SCRATCH_NAMES, SIGNALLED, UNCOUNTED, has_own_uid
+from sandbox.isolation.file_tree import SCRATCH_NAMES
+from sandbox.isolation.levels import COUNTED, SIGNALLED, UNCOUNTED, has_own_uid
 from sandbox.limits import Limits
 from sandbox.seeding import environment
 from sandbox.worker.call_counter import CallCounter

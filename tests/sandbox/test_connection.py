@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.child.connection import Program, ProgramGone
+from sandbox.child.connection import Program
 from sandbox.child.proxies import StandIn
+from sandbox.child.raised import ProgramGone
 from sandbox.wire import NotPlain, frame
 
 TAGS = [
