@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from artifacts.tensors import weights_hash
 from decoding.draws import nth_seed
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.generation.completion_sources import (
@@ -93,7 +94,7 @@ def test_endpoint_and_folder_give_equal_greedy_completions(
 
 
 def test_every_kind_of_fault_is_retried(
-    proxy: FaultyProxy, benchmark: Benchmark, tmp_path: Path
+    proxy: FaultyProxy, folder: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     whole = generate_completions(benchmark, endpoint(proxy), GREEDY, tmp_path / "whole")
     proxy.heard.clear()
@@ -108,7 +109,7 @@ def test_every_kind_of_fault_is_retried(
     # + 2: the two completions that were cut off in transit were requested again
     assert sum(proxy.heard.values()) == TASKS + 2
     assert counts.requested == TASKS
-    assert list(counts.models) == [f"tiny {str(counts.identity['said']['root'])[:12]}"]
+    assert list(counts.models) == [f"tiny {weights_hash(folder)[:12]}"]
 
 
 def test_a_second_run_reads_everything_from_the_cache(
