@@ -146,13 +146,13 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
 ) -> None:
     own = tmp_path / "own.jsonl"
     statement = (
-        "Write f(x) that gives the number x times two and then one more, for every whole number x."
+        "Write f(x) that gives the number x times 7 and then 3 more, for every whole number x."
     )
     row: dict[str, Any] = {
         "style": "call",
         "entry_point": "f",
-        "tests": [{"args": [1], "expected": 3}],
-        "solutions": ["def f(x):\n    return 2 * x + 1"],
+        "tests": [{"args": [x], "expected": 7 * x + 3} for x in (1, 4, 10)],
+        "solutions": ["def f(x):\n    return 7 * x + 3", "def f(x):\n    return 3 + x * 7"],
     }
     rows = [
         row | {"id": "original", "statement": statement, "gated": True},
@@ -163,7 +163,7 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
         | {
             "id": "secret",
             "statement": "Write f(x), of which jane.doe@mailbox.org knows the rest.",
-            "tests": [{"args": [2], "expected": 5}],
+            "tests": [{"args": [2], "expected": 17}],
         }
     )
     own.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
