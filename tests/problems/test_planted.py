@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from problems.cleaning import similarity
+from problems.cleaning import sketch
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.duplicates import duplicates
 from problems.cleaning.gating import is_gated_mbpp
@@ -98,7 +98,7 @@ def test_planted_copies_among_training_problems_are_found(real: list[Problem], w
 def test_several_processes_find_the_same_duplicates(
     real: list[Problem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(similarity, "MANY", 0)
+    monkeypatch.setattr(sketch, "MANY", 0)
     _, copies = plant(real, "re-worded")
     problems = [replace(problem, gated=False, split="train") for problem in real] + copies
     assert duplicates(problems, processes=2) == duplicates(problems)
