@@ -128,7 +128,7 @@ def _is_listed(solution: str, cases: list[tuple[set[str], set[str]]], statement:
 
 
 def _value(node: ast.AST) -> Any:
-    """Return the plain value that a node of a program is; None if it is none."""
+    """Return the value of a list or tuple of literals; None for any other node."""
     try:
         return ast.literal_eval(node) if isinstance(node, ast.List | ast.Tuple) else None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

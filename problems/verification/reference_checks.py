@@ -1,4 +1,4 @@
-"""Run the solutions of a batch of problems, or a model's samples where there are none."""
+"""Run the solutions of a batch of problems; without solutions, a model's samples."""
 
 from __future__ import annotations
 
