@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from transformers import AutoModelForCausalLM, BloomConfig, FalconConfig, LlamaConfig
 
 from decoding.checkpoint import load
 from verl_jobs.cpu.shared_prompts import (
@@ -22,6 +23,7 @@ from verl_jobs.cpu.shared_prompts import (
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 VOCABULARY = 250
+SMALL = {"vocab_size": 100, "hidden_size": 16}
 PROMPTS = [torch.tensor(ids) for ids in ([5, 6, 7], [8, 9, 10, 11, 12])]
 
 
@@ -104,6 +106,35 @@ def test_only_layers_that_see_the_whole_prompt_share_it(
 ) -> None:
     completions = [torch.tensor([20, 21])] * 2
     assert shares(SimpleNamespace(**config), [PROMPTS[0]] * 2, completions) is shared
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        LlamaConfig(**SMALL, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16),
+        BloomConfig(**SMALL, n_layer=2, n_head=2),
+        FalconConfig(**SMALL, num_hidden_layers=2, num_attention_heads=2, alibi=True),
+    ],
+    ids=lambda config: str(config.model_type),
+)
+def test_a_model_shares_rows_only_where_its_numbers_stay_the_same(
+    config: Any, attention: str
+) -> None:
+    prompts, completions = [PROMPTS[0]] * 2, [torch.tensor([20, 21]), torch.tensor([22, 23, 24])]
+    try:
+        random = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
+    except ValueError:
+        pytest.skip(f"transformers has no {attention} for {config.model_type}")
+    with torch.no_grad():
+        pairs = zip(prompts, completions, strict=True)
+        single = torch.cat([one_by_one(random, *pair) for pair in pairs])
+        try:
+            shared = together(random, prompts, completions)
+            same = torch.allclose(shared, single, atol=1e-5)
+        except ValueError:  # the mask has too many dimensions for it
+            same = False
+    assert shares(random.config, prompts, completions) is same
 
 
 @pytest.mark.parametrize(

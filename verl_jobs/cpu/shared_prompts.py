@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from verl_jobs.config.engine_overrides import SDPA
+
 ENTROPY_ROWS = 512  # distributions at a time, whose copies fit in memory
 FULL, SLIDING = "full_attention", "sliding_attention"  # transformers' kinds of layers
 
@@ -41,8 +43,12 @@ def shares(config: Any, prompts: Sequence[Tensor], completions: Sequence[Tensor]
     """Return whether a model computes such rows rightly, and whether that saves anything.
 
     config: of transformers. Layers must see all earlier tokens: attention, whose window, if it has
-    one, is not shorter than a row. A row may be as long as a prompt with all completions.
+    one, is not shorter than a row. A row may be as long as a prompt with all completions. Only torch's
+    own attention reads the mask of such rows; ALiBi (Falcon's; Bloom and MPT have no such attention)
+    makes its positions from another mask.
     """
+    if getattr(config, "_attn_implementation", SDPA) != SDPA or getattr(config, "alibi", False):
+        return False
     window = getattr(config, "sliding_window", None)
     kinds = set(getattr(config, "layer_types", None) or [FULL])
     longest = max(map(len, prompts)) + sum(map(len, completions))
