@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections import Counter
 from typing import Any
 
 # Other JSON readers round larger numbers. They are written in hexadecimal, which also avoids
@@ -29,6 +30,15 @@ def loads(text: str) -> Any:
     Raises ValueError on broken JSON or an unknown tag.
     """
     return decode(json.loads(text))
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object. Raises ValueError for a key that occurs twice."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"an object has the key {key!r} twice")
+    return value
 
 
 def encode(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -163,10 +163,13 @@ class RewardConfig(Section):
         changed = {tag: self.weights.model_copy(update=dict(each)) for tag, each in self.by.items()}
         return changed | {"": self.weights}
 
+    def domain(self, tags: Collection[str]) -> str:
+        """Return the tag of `by` that decides for a problem with these tags; "" where none does."""
+        return next((tag for tag in self.by if tag in tags), "")
+
     def weights_of(self, problem: Problem) -> Weights:
         """Return the weights that count for a problem."""
-        tag = next((tag for tag in self.by if tag in problem.tags), "")
-        return self.weightings[tag]
+        return self.weightings[self.domain(problem.tags)]
 
     def check_tags(self, problems: Iterable[Problem], later: Iterable[str] = ()) -> None:
         """Raise ProblemError for a tag of `by` that no training problem has.

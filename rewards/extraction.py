@@ -27,7 +27,8 @@ _TAG = re.compile(
     rf"^[ \t]*+(?:(?P<open>{_OPEN})|(?:{_CLOSE}))|(?:{_CLOSE})(?=[ \t\r]*+$)", re.MULTILINE
 )
 _FENCE = re.compile(
-    r"^(?P<lead>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+)"  # of a list item or quotation
+    r"^(?:(?P<lead>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+)(?=[`~])"  # of a list item
+    r"|(?:[^\n`]|`{1,2}+(?!`))*+(?=`))"  # or quotation, or a sentence on the same line
     r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n`]*+)$",
     re.MULTILINE,
 )
@@ -37,6 +38,8 @@ _INPUT = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\s*\(\s*0\b|\bfileinput\b|\bo
 # How a bare program may begin.
 _STATEMENT = re.compile(r"@|(?:from|import|def|class|async|for|while|if|with|try)\b")
 _BEGIN = re.compile(rf"{_STATEMENT.pattern}|[A-Za-z_][\w, .]*(?:[-+*/|&]?=|\()")
+# Lines before and after a program, as MBPP's prompt shows them; Python reads a list.
+_MARK = re.compile(r"[ \t]*\[(BEGIN|DONE)\][ \t]*$", re.MULTILINE)
 # The most that one completion is worth: characters to parse, blocks and lines to try.
 PARSED, BLOCKS, LINES = 200_000, 100, 400
 
@@ -82,7 +85,7 @@ class Block(NamedTuple):
     @property
     def _rest(self) -> str:
         lead, rest = self.fence["lead"], self.fence.string[self.fence.end() + 1 : self.stop]
-        if ">" in lead:
+        if lead and ">" in lead:
             rest = re.sub(r"^[ \t]*(?:>[ \t]?)+", "", rest, flags=re.MULTILINE)
         # a model may indent the fence alone: the first line decides
         elif lead and (first := re.search(r"^([ \t]*)\S", rest, re.MULTILINE)):
@@ -103,7 +106,10 @@ def extract_code(text: str, entry_point: str | None = None) -> str:
 
     Accepts any text, such as 10 MB (time is linear) or lone surrogates.
     """
-    answer = after_thought(text)
+    return _unmarked(_program(after_thought(text), entry_point))
+
+
+def _program(answer: str, entry_point: str | None) -> str:
     if _tree(answer):
         return answer  # a bare program, perhaps with a fence inside a docstring
     blocks = list(_blocks(answer))
@@ -120,6 +126,16 @@ def extract_code(text: str, entry_point: str | None = None) -> str:
         outside = _outside(answer, blocks)
         bare = _bare(outside, entry_point) or _span(outside, entry_point)
     return bare or (best.content if best else answer)
+
+
+def _unmarked(code: str) -> str:
+    """Return a program without the marks `[BEGIN]` and `[DONE]` at the ends of its lines.
+
+    They stay where the program defines these names, or where only a text has them.
+    """
+    marks = set(_MARK.findall(code)) if len(code) <= PARSED else set()
+    tree = _tree(code) if marks else None
+    return _MARK.sub("", code) if tree and marks & _foreign(tree) else code
 
 
 def after_thought(text: str) -> str:
@@ -148,7 +164,11 @@ def _blocks(text: str) -> Iterator[Block]:
     opened: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
         info = fence["info"].strip()
-        if opened and len(fence["lead"]) > len(opened["lead"]) + 3:
+        if fence["lead"] is None:
+            ended = not opened or opened["fence"] in text[opened.end() : fence.start("fence")]
+            if not ended or (info and not _PYTHON.fullmatch(info)):
+                continue  # part of the program, or of the sentence
+        elif opened and len(fence["lead"]) > len(opened["lead"] or "") + 3:
             continue  # part of the program, such as its docstring
         if opened and not info and fence["fence"].startswith(opened["fence"]):
             yield Block(opened, fence.start(), fence.end())
@@ -228,14 +248,14 @@ def _outside(text: str, blocks: list[Block]) -> str:
 
 
 def _bare(text: str, entry_point: str | None) -> str:
-    """Return the lines of a text that are Python and can be the answer, or "".
+    """Return the lines of a text that are Python and answer best, or "".
 
     Prose before and after them is left out: where a parse fails, the statement of the failure ends
     the program.
     """
     if len(text) > PARSED:
         return ""
-    lines, found = text.splitlines(keepends=True), ""
+    lines, found = text.splitlines(keepends=True), list[str]()
     begins = [at for at, line in enumerate(lines) if _BEGIN.match(line)]
     end = 0
     for at in begins[:LINES]:
@@ -244,8 +264,8 @@ def _bare(text: str, entry_point: str | None) -> str:
         end = _python_until(lines, at)
         code = "".join(lines[at:end])
         if end > at and (not entry_point or _defines(code, entry_point)):
-            found = code
-    return found
+            found.append(code)
+    return max(reversed(found), key=lambda code: _rank(code, entry_point), default="")
 
 
 def _span(text: str, entry_point: str | None) -> str:
@@ -279,7 +299,12 @@ _ANSWER = re.compile(
     re.IGNORECASE,
 )  # possessive quantifiers keep the time linear
 _TAGGED = re.compile(r"<answer>((?:(?!</?answer>).)*+)</answer>", re.IGNORECASE | re.DOTALL)
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*+\{")
+_BOX = re.compile(
+    r"\\(?:boxed|fbox)(?:\s*+\{"
+    r"|(?![A-Za-z])[ \t]*+(?:(?P<formula>(?![A-Za-z]{3})[^\s{$.,;:)]"
+    r"(?:(?!\s[A-Za-z]{3})[^\n$]){0,300}?)[ \t]*(?:\$|\\[)\]])"
+    r"|(?P<number>[-+]?\d(?:[\d.,/]*\d)?)))"
+)  # without braces: the rest of the formula, as MATH's grader reads it, or a number in a text
 
 
 def extract_answer(text: str) -> str:
@@ -291,8 +316,9 @@ def extract_answer(text: str) -> str:
     """
     text = after_thought(text)[-TAIL:]
     text = next(reversed(_TAGGED.findall(text)), text)
-    if boxes := [box.end() for box in _BOX.finditer(text)]:
-        answer = _braced(text, boxes[-1])
+    if boxes := list(_BOX.finditer(text)):
+        box = boxes[-1]
+        answer = box["formula"] or box["number"] or _braced(text, box.end())
         return answer if len(answer) <= LONGEST else ""
     answer = ""
     for match in _ANSWER.finditer(text):

@@ -9,7 +9,8 @@ all. A growing gap alone is therefore no alarm; see `growth`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -27,6 +28,7 @@ VISIBLE, HIDDEN, GAP, OVERFIT, DENIED, SHARED, LOST = (
         "answers_without_score",
     )
 )
+DOMAIN, OTHER = "domain", "other problems"  # metrics by tag; the domain without a tag of its own
 FEWEST = 9  # steps with a gap; with fewer there is no conclusion
 ALPHA = 0.001
 MIN_GROWTH = 0.05  # of the gap, from the first third of the steps to the last
@@ -61,6 +63,22 @@ def step_metrics(completions: Sequence[Mapping[str, Any]], sampled: int) -> dict
         | counted
         | {LOST: float(max(0, sampled - len(completions)))}
     )
+
+
+def domain_metrics(completions: Iterable[tuple[str, float, bool]]) -> dict[str, float]:
+    """Return the mean reward and the share solved of each domain of a step's completions.
+
+    completions: the domain (a tag of `reward.by`, "" for all other problems), the reward and
+    whether the program was accepted, of each scored completion. A domain without one has no key.
+    """
+    rows = defaultdict[str, list[tuple[float, bool]]](list)
+    for tag, reward, solved in completions:
+        rows[tag or OTHER].append((reward, solved))
+    return {
+        f"{DOMAIN}/{tag}/{name}": fmean(values)
+        for tag, each in rows.items()
+        for name, values in zip(("reward", "solved"), zip(*each, strict=True), strict=True)
+    }
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class Curation(Section):
     """Licences allowed for training, as SPDX writes them. `own` is the licence of rows in your
     own files that name none.
     """
-    min_words: NonNegativeInt = 3
+    min_words: NonNegativeInt = 2
     """Minimum number of words in a statement."""
     max_characters: PositiveInt = 20_000
     """Maximum number of characters in a statement, and in a solution."""

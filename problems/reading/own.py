@@ -14,7 +14,7 @@ import json
 from typing import Any
 
 from problems.columns import COLUMNS, ProblemError
-from problems.encoding import decode
+from problems.encoding import decode, unique_keys
 from problems.reading.asserts import check, used
 from problems.reading.pytest_module import pytest_tests
 from problems.reading.source import Row, Source, python
@@ -38,7 +38,7 @@ def own(name: str) -> Source:
             key: value for key, value in row.items() if key != "id" and not _empty(key, value)
         }
         key = row.get("problem_id", row.get("id"))
-        if key is None:
+        if key is None or not str(key).strip():
             raise ProblemError(
                 "column problem_id is missing",
                 "add it: text, not empty, of each problem its own",
@@ -76,7 +76,7 @@ def _of_text(column: str, value: Any, where: str) -> Any:
     if column not in NESTED or not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     try:
-        return json.loads(value)
+        return json.loads(value, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
         if column in LISTS:  # a program may begin so
             return value

@@ -11,12 +11,12 @@ import gzip
 import json
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from problems.columns import ProblemError
+from problems.encoding import unique_keys
 from problems.reading.csv_rows import csv_rows
 from problems.reading.row_size import MAX_ROW_BYTES, size_of, too_large
 from problems.reading.source import SPLIT, Read, Source
@@ -189,18 +189,9 @@ def _list_rows(file: Path, content: IO[bytes]) -> Iterator[Read]:
             yield where, row
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object. Raises ValueError for a key that occurs twice."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"an object has the key {key!r} twice")
-    return value
-
-
 def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
     try:
-        value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object)
+        value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=unique_keys)
     except UnicodeDecodeError as error:
         encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin1"
         return where, ProblemError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ BATCH = 256
 
 
 def batch_rows(table: pa.Table | pa.RecordBatch, where: str, start: int) -> Iterator[Read]:
-    """Yield the rows of a table as JSON would hold them: dates and decimals as text."""
+    """Yield the rows of a table as JSON would hold them: dates, decimals and UTF-8 as text."""
     sized = table.nbytes > MAX_ROW_BYTES
     for number, row in enumerate(table.to_pylist(), start):
         location = f"{where} row {number}"
@@ -73,6 +74,9 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return value if not value or isinstance(value[0], str) else [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        with contextlib.suppress(UnicodeDecodeError):  # the reader of the column refuses it
+            return value.decode()
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return str(value) if isinstance(value, (decimal.Decimal, datetime.timedelta)) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import decimal
 import json
@@ -104,6 +105,25 @@ def test_a_missing_column_is_rejected_row_by_row(tmp_path: Path) -> None:
     )
     assert "statement" in loaded.rejected[0].reason
     assert loaded.rejected[0].row.endswith("row 0")
+
+
+def test_json_in_bytes_of_a_parquet_is_read(tmp_path: Path) -> None:
+    row = ROWS[0] | {"tests": json.dumps(ROWS[0]["tests"]).encode()}
+    assert load("mine", parquet(tmp_path / "a.parquet", [row])).problems[0].tests
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_a_key_that_occurs_twice_is_refused(tmp_path: Path, ending: str) -> None:
+    tests = '[{"stdin": "1", "stdin": "2", "stdout": "1"}]'
+    row, file = ROWS[0] | {"tests": tests}, tmp_path / f"mine.{ending}"
+    if ending == "parquet":
+        parquet(file, [row])
+    elif ending == "csv":
+        with file.open("w") as out:
+            csv.writer(out).writerows([row.keys(), row.values()])
+    else:
+        file.write_text(json.dumps(row | {"tests": 0}).replace('"tests": 0', f'"tests": {tests}'))
+    assert "the key 'stdin' twice" in load("mine", file).rejected[0].reason
 
 
 def test_dates_and_decimals_of_a_parquet_become_text(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from rewards.extraction import extract_code
 CODE = "def f():\n    return 1\n"
 READS = "n = int(input())\nprint(n + 1)\n"
 FENCED = 'def f():\n    """Add.\n\n    ```\n    f()\n    ```\n    """\n    return 1\n'
+QUOTES = 'def f():\n    return """Answer in a block: ```python\n1\n"""\n'
+MARKS = "BEGIN = 0\nx = [1]\nprint(x\n[BEGIN]\n)\n"
 SPLITS = 'def f(text):\n    return text.split("</think>")[-1]\n'
 
 
@@ -66,6 +68,20 @@ SPLITS = 'def f(text):\n    return text.split("</think>")[-1]\n'
         (f"```python linenums=true\n{CODE}```", CODE),
         (f"```python\n{CODE.rstrip()}``` as above.\n```python\nf()\n```", CODE.rstrip()),
         (f"```python\n{CODE.rstrip()}```\n```text\n1\n```", CODE.rstrip()),
+        # a fence after prose
+        (f"Here it is: ```python\n{CODE}```", CODE),
+        (f"It is `f`: ```\n{CODE}```\nIt prints 1.", CODE),
+        (f"```python\nx = 0\n```\nBetter: ```python\n{CODE}```", CODE),
+        (f"```python\nx = 0```\nBetter: ```python\n{CODE}```", CODE),
+        (f"```python\n{CODE}```\nIt is fenced with ```python", CODE),
+        (f"```python\n{QUOTES}```", QUOTES),
+        # the marks of MBPP's prompt and of Code Llama
+        (f"[BEGIN]\n{CODE}[DONE]\n", f"\n{CODE}\n"),
+        (f"[BEGIN]\n{READS}[DONE]\n", f"\n{READS}\n"),
+        (f"So:\n[BEGIN]\n{CODE.rstrip()} [DONE]\nThat is all.", CODE),
+        (f"```python\n[BEGIN]\n{CODE}[DONE]\n```", f"\n{CODE}\n"),
+        (f"[PYTHON]\n{CODE}[/PYTHON]\n[TESTS]\nassert f()\n[/TESTS]", CODE),
+        (f"```python\n{MARKS}```", MARKS),
         # list items, quotations, docstrings
         ("1. So:\n\n   ```python\n   def f():\n       return 1\n   ```\n", CODE),
         ("- ```python\n  def f():\n      return 1\n  ```\n", CODE),
@@ -129,6 +145,9 @@ def test_the_block_that_defines_the_entry_point_counts(
         "a" * 500_000,
         "```python\n" * 50_000,
         "`" * 500_000,
+        "a ``` b " * 60_000,
+        "a: ```python\n" * 40_000,
+        "``a " * 120_000,
         "\n ```" * 100_000,
         "</think>\n" * 50_000,
         "```\n<think>\n```\n" * 25_000,

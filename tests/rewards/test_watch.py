@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from rewards.battery.cases import CODE, HACKS, MEDIAN
 from rewards.composite import Reward, RewardConfig, score_answers
-from rewards.watch import DENIED, GAP, HIDDEN, LOST, OVERFIT, VISIBLE, growth, step_metrics
+from rewards.watch import (
+    DENIED,
+    GAP,
+    HIDDEN,
+    LOST,
+    OVERFIT,
+    VISIBLE,
+    domain_metrics,
+    growth,
+    step_metrics,
+)
 from sandbox.sandbox import Sandbox
 
 
@@ -71,6 +81,24 @@ def test_few_steps_raise_no_alarm() -> None:
 
 def test_a_constant_gap_raises_no_alarm() -> None:
     assert not growth([{GAP: 0.3, OVERFIT: 0.5}] * 12).growing
+
+
+def test_each_domain_has_its_own_mean_reward_and_share_solved() -> None:
+    config = RewardConfig.model_validate({"by": {"b": {"style": 1.0}, "a": {"style": 0.5}}})
+    rows = [
+        (("a",), 1.0, True),
+        (("a", "b"), 0.5, True),
+        (("c",), -1.0, False),
+        (("a",), 0.0, False),
+    ]
+    assert domain_metrics((config.domain(tags), *rest) for tags, *rest in rows) == {
+        "domain/a/reward": 0.5,
+        "domain/a/solved": 0.5,
+        "domain/b/reward": 0.5,
+        "domain/b/solved": 1.0,
+        "domain/other problems/reward": -1.0,
+        "domain/other problems/solved": 0.0,
+    }
 
 
 @given(st.lists(st.floats(-1, 1), min_size=9, max_size=20))

@@ -19,7 +19,8 @@ from typing import Any
 
 import transfer_queue as tq
 
-from rewards.watch import PREFIX, step_metrics
+from rewards.config import RewardConfig
+from rewards.watch import PREFIX, domain_metrics, step_metrics
 from verl_jobs import faults, samples
 from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.training import Training
@@ -63,6 +64,7 @@ class Watched:
         self.baselines: dict[str, float] = {}
         self.step, self.dropped = 0, 0
         self.training: Training  # of this step
+        self.reward: RewardConfig
         # of the step so far: an asynchronous trainer samples each update's batch separately
         self.samples: list[Sample] = []
         self.draws: list[draws.Draw] = []
@@ -140,7 +142,8 @@ class Watched:
             self._await_save()
         checkpoints.end_after_notice(_job_folder(), step - 1)
         early_stop.check(_job_folder(), self._await_save)
-        self.training = TrainingJob.read(_job_folder() / "job.json").training
+        job = TrainingJob.read(_job_folder() / "job.json")
+        self.training, self.reward = job.training, job.reward
         staged = self.training.answer_stages
         limit = {LIMIT: float(self.training.answer_tokens_at(step))} if staged else {}
         return self._set_temperature(self.training, step) | limit
@@ -173,6 +176,13 @@ class Watched:
         samples.write(_job_folder(), step, self.samples)
         figures = step_metrics(reward_infos, sampled=batch_size * self.answers)
         figures[CUT] = fmean(truncated)
+        if self.reward.by:
+            domains = [
+                self.reward.domain(unwrapped(each).get("tags", ())) for each in fields["extra_info"]
+            ]
+            rewards = [float(tokens.sum()) for tokens in fields["rm_scores"]]
+            solved = [each.get("acc") == 1 for each in reward_infos]
+            figures |= domain_metrics(zip(domains, rewards, solved, strict=True))
         if table := curriculum.current_table():
             outcomes = [*self.cleared, *map(outcome_of, fields["extra_info"], reward_infos)]
             step_draws = table.observe(outcomes)
