@@ -43,9 +43,9 @@ def shares(config: Any, prompts: Sequence[Tensor], completions: Sequence[Tensor]
     """Return whether a model computes such rows rightly, and whether that saves anything.
 
     config: of transformers. Layers must see all earlier tokens: attention, whose window, if it has
-    one, is not shorter than a row. A row may be as long as a prompt with all completions. Only torch's
-    own attention reads the mask of such rows; ALiBi (Falcon's; Bloom and MPT have no such attention)
-    makes its positions from another mask.
+    one, is not shorter than a row. A row may be as long as a prompt with all completions. Only
+    torch's own attention reads the mask of such rows; ALiBi (Falcon's; Bloom and MPT have no such
+    attention) makes its positions from another mask.
     """
     if getattr(config, "_attn_implementation", SDPA) != SDPA or getattr(config, "alibi", False):
         return False
