@@ -1,7 +1,7 @@
 # The commands for developers. Paths are relative, so that the clone may be in a folder with spaces.
 # HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pretrained ui gpu test check lint types contracts slow soak parity check-312 lock docs clean .venv
+.PHONY: help tour demo demo-pretrained ui gpu test check lint types contracts slow soak parity check-312 lock docs clean .venv
 
 PYTHON ?= python3.11
 PYTHON312 ?= python3.12
@@ -12,6 +12,9 @@ bin := .venv/bin
 
 help:  ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1	/p' Makefile
+
+tour: .venv  ## judge and score programs in a minute, without a training
+	@$(bin)/ratchet tour
 
 demo: .venv  ## from raw problems to a promoted model, for real, in minutes
 	@$(bin)/ratchet demo

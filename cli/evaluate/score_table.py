@@ -16,7 +16,8 @@ from pipelines.watch.text import print_text
 def print_scores(figures: Figures, console: Console) -> None:
     card = figures.card
     table = Table(
-        title=f"{card.benchmark} {card.release}, {len(card.samples)} samples", title_justify="left"
+        title=f"{f'{card.benchmark} {card.release}'.rstrip()}, {len(card.samples)} samples",
+        title_justify="left",
     )
     for heading in ("tests", "score", "value", "95 % interval", "tasks"):
         table.add_column(heading, justify="right" if heading in ("value", "tasks") else "left")
