@@ -28,7 +28,7 @@ _TAG = re.compile(
 )
 _FENCE = re.compile(
     r"^(?:(?P<lead>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+)(?=[`~])"  # of a list item
-    r"|(?:[^\n`]|`{1,2}+(?!`))*+(?=`))"  # or quotation, or a sentence on the same line
+    r"|[^\n`]*+(?:`{1,2}+(?!`)[^\n`]*+)*+(?=`))"  # or quotation, or a sentence on the same line
     r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n`]*+)$",
     re.MULTILINE,
 )

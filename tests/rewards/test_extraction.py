@@ -142,7 +142,7 @@ def test_the_block_that_defines_the_entry_point_counts(
     "answer",
     [
         "```\n" * 125_000,
-        "a" * 500_000,
+        "a " * 5_000_000,
         "```python\n" * 50_000,
         "`" * 500_000,
         "a ``` b " * 60_000,
