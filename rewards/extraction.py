@@ -122,9 +122,11 @@ def _program(answer: str, entry_point: str | None) -> str:
     bare = ""
     if best and not best.closed and not rank[0] and entry_point:
         bare = _bare(best.content, entry_point)  # prose may follow where no fence ends the code
-    if not bare and not rank[0] and (entry_point or best is None):
+    if not bare and not rank[0]:
         outside = _outside(answer, blocks)
         bare = _bare(outside, entry_point) or _span(outside, entry_point)
+        if best and not entry_point and _rank(bare, None) <= rank:
+            bare = ""
     return bare or (best.content if best else answer)
 
 

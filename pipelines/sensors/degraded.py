@@ -42,7 +42,7 @@ def degraded_champion(
     automation = run_context.profile.automation
     if reason := wait_reason(run_context, starts, time.time(), automation):
         return dg.SensorResult(skip_reason=f"{why} A retraining waits: {reason}.")
-    return retraining(run_context, why, key, len(earlier), CAUSE)
+    return retraining(run_context, why, key, earlier, CAUSE)
 
 
 def _rolled_back(run_context: RunContext, releases: list[Release]) -> tuple[str, str] | None:

@@ -70,7 +70,7 @@ def changed_problems(
     earlier = attempts(context.instance, key)
     if earlier and (reason := refusal(run_context, earlier)):
         return dg.SensorResult(skip_reason=f"{why}. {reason}")
-    return retraining(run_context, why, key, len(earlier))
+    return retraining(run_context, why, key, earlier)
 
 
 @sensor(jobs=[full_pipeline, evaluate_checkpoint], trains=True)
@@ -106,7 +106,7 @@ def champion_regression(
             return dg.SensorResult(skip_reason=f"{regression.reason} A retraining waits: {reason}.")
         earlier = attempts(context.instance, key)
         if not earlier or not refusal(run_context, earlier, once=True):
-            request = retraining(run_context, regression.reason, key, len(earlier), "regression")
+            request = retraining(run_context, regression.reason, key, earlier, "regression")
             return request._replace(cursor=json.dumps([*started_at, time.time()]))
     if rescored and rescored[-1].state == "open":
         return dg.SensorResult(skip_reason=f"{rescored[-1].id} is being scored")
@@ -218,15 +218,19 @@ def refusal(
 
 
 def retraining(
-    run_context: RunContext, why: str, key: str, earlier: int, cause: str = ""
+    run_context: RunContext,
+    why: str,
+    key: str,
+    earlier: Sequence[dg.RunRecord],
+    cause: str = "",
 ) -> dg.SensorResult:
-    """Return the request of a retraining. key: of its cause; earlier: how often it was started."""
+    """Return the request of a retraining. key: of its cause; earlier: of the same, newest first."""
     run = next_id(run_context.home.runs)
     tags = {"ratchet/why": why, KEY: key} | ({"ratchet/cause": cause} if cause else {})
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(
-                run_key=f"{key}-{earlier + 1}",
+                run_key="-".join([key, *(record.dagster_run.run_id for record in earlier[:1])]),
                 job_name=full_pipeline.name,
                 partition_key=run,
                 tags=tags,

@@ -94,6 +94,8 @@ SPLITS = 'def f(text):\n    return text.split("</think>")[-1]\n'
         (f"{CODE}\nThis works, because 1 is one.\n", f"{CODE}\n"),
         (f"Import what you need.\nimport what you need\n{CODE}", CODE),
         (f"Here it is:\n{READS}That is all.", READS),
+        (f"{READS}```", f"{READS}\n"),  # the prompt opened the block
+        (f"Here it is:\n{READS}```\nThat is all.", f"{READS}\n"),
         ("I cannot do that", "I cannot do that"),
         # thoughts
         (f"<think>\n```python\nx = 1\n```\nNo.</think>\n```\n{CODE}```", CODE),

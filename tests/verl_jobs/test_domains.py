@@ -19,7 +19,7 @@ from verl_jobs.samples import read
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_each_domain_has_metrics_of_its_own(tmp_path: Path) -> None:
-    reward = RewardConfig.model_validate({"by": {"operations-1": {"format": 0.0}}})
+    reward = RewardConfig.model_validate({"by": {"nums": {"format": 0.0}}})
     training = Training(
         threads=1, steps=2, save_every=2, problems_per_step=8, group_size=2, answer_tokens=16
     )
