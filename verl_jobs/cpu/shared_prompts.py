@@ -44,8 +44,8 @@ def shares(config: Any, prompts: Sequence[Tensor], completions: Sequence[Tensor]
 
     config: of transformers. Layers must see all earlier tokens: attention, whose window, if it has
     one, is not shorter than a row. A row may be as long as a prompt with all completions. Only
-    torch's own attention reads the mask of such rows; ALiBi (Falcon's; Bloom and MPT have no such
-    attention) makes its positions from another mask.
+    torch's own attention reads the mask of such rows (Bloom and MPT have none), and ALiBi, an
+    option of Falcon, makes its positions from another mask.
     """
     if getattr(config, "_attn_implementation", SDPA) != SDPA or getattr(config, "alibi", False):
         return False
