@@ -96,6 +96,8 @@ FUNCTIONS = {
 }  # fmt: skip
 # names that the adapter replaces or reads, and texts on which its hooks depend
 TEXTS = {
+    # which trainer runs: that of trainer/ppo/v1
+    "trainer/main_ppo.py": ["get_trainer_cls"],
     "utils/fsdp_utils.py": ["CPUOffloadPolicy"],
     "utils/checkpoint/checkpoint_manager.py": ["self.checkpoint_save_contents", "get_rng_state"],
     "trainer/config/config.py": ["async_save"],
