@@ -69,7 +69,6 @@ class Sandbox:
         self._isolation = ""
         self._closed = True
         self._lock = threading.Lock()
-        self._longest_s = 0.0  # the longest time that any job so far may take
         self._without = 0  # threads whose worker failed and was not replaced yet
 
     @property
@@ -91,12 +90,11 @@ class Sandbox:
         )
         started: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
         self._closed = False
-        channels = range(self._backend.channels(self.workers))
         self._threads = [
             threading.Thread(
                 target=self._serve, args=(started, i), name=f"sandbox-{i}", daemon=True
             )
-            for i in channels
+            for i in range(self.workers)
         ]
         for thread in self._threads:
             thread.start()
@@ -314,7 +312,7 @@ class Sandbox:
         try:
             channel = self._send(task, channel, number)
             self._deliver(late)
-            answer = channel.hear(self._timeout_s(task.job))
+            answer = channel.hear(task.job.longest_s)
             if answer.startswith(b'{"broken"'):
                 raise WorkerDied(json.loads(answer)["broken"])
             late.append((task, answer, channel.where))
@@ -325,12 +323,6 @@ class Sandbox:
             self._deliver(late)
             self._retry(task, str(failure))
             return None
-
-    def _timeout_s(self, job: Job) -> float:
-        """Return the time limit of the job's worker, which may have to wait for the core first."""
-        longest = job.longest_s
-        self._longest_s = max(self._longest_s, longest)
-        return longest + self._longest_s
 
     def _send(self, task: _Task, channel: Channel | None, number: int) -> Channel:
         """Send the task; return the worker that has it. A worker that died while idle is

@@ -33,7 +33,6 @@ from sandbox.styles.style import Style
 from sandbox.verdict import Verdict
 from sandbox.wire import Frames, frame
 from sandbox.worker.attempt_processes import AttemptProcesses
-from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.messages import complete_rows
 from sandbox.worker.slot import READ_BYTES, Broken, LevelRefused, Slot
 
@@ -63,10 +62,8 @@ class Worker:
     with it.
     """
 
-    def __init__(
-        self, level: str, packages: dict[str, str], owner: int, core_lock: CoreLock
-    ) -> None:
-        self.packages, self.owner, self.core_lock = packages, owner, core_lock
+    def __init__(self, level: str, packages: dict[str, str], owner: int) -> None:
+        self.packages, self.owner = packages, owner
         self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
         # On level bare a program may have its own uid and must be able to reach the folder it may
         # write.
@@ -84,7 +81,7 @@ class Worker:
         """Return the report as plain data. Raises Broken when the slot fails and no program can
         have caused it.
         """
-        started = time.monotonic() - self.core_lock.waited_s
+        started = time.monotonic()
         limits = Limits(**job["limits"])
         folder, self.seed = job["package_folder"], job["seed"]
         if folder and not self._reaches(folder):
@@ -123,7 +120,7 @@ class Worker:
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results,
             "cpu_s": processes.cpu_s, "peak_bytes": processes.peak_bytes,
-            "wall_s": time.monotonic() - self.core_lock.waited_s - started,
+            "wall_s": time.monotonic() - started,
             "isolation": self.isolation,
             "denied": refused, "tried": tried,
             "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable,
@@ -196,7 +193,6 @@ class Worker:
                 preload,
                 number,
                 self.scratch,
-                self.core_lock,
                 judge=role == "judge",
                 shows_machine=role in STYLES and STYLES[role].shared,
                 package_folder=folder,
@@ -217,7 +213,7 @@ def _modules(folder: str) -> frozenset[str]:
     return frozenset(path.name.partition(".")[0] for path in Path(folder).iterdir())
 
 
-def climb(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock) -> Worker:
+def climb(level: str, packages: dict[str, str], owner: int) -> Worker:
     """Start a worker on this isolation level, or with "auto" on the highest that the machine
     allows.
 
@@ -227,17 +223,17 @@ def climb(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock)
     reasons = []
     for candidate in levels.LEVELS if level == "auto" else (level,):
         try:
-            return _started(candidate, packages, owner, core_lock)
+            return _started(candidate, packages, owner)
         except LevelRefused as refusal:
             reasons.append(str(refusal))
     raise LevelRefused("; ".join(reasons))
 
 
-def _started(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock) -> Worker:
+def _started(level: str, packages: dict[str, str], owner: int) -> Worker:
     for _ in range(STARTS - 1):
         with contextlib.suppress(Broken):
-            return Worker(level, packages, owner, core_lock)
-    return Worker(level, packages, owner, core_lock)
+            return Worker(level, packages, owner)
+    return Worker(level, packages, owner)
 
 
 def main() -> None:
@@ -267,9 +263,7 @@ def main() -> None:
     os.dup2(2, 1)  # no stray print may end up between the reports
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
-        worker = climb(
-            config["isolation"], config["packages"], owner, CoreLock(config.get("core_lock"))
-        )
+        worker = climb(config["isolation"], config["packages"], owner)
     except LevelRefused as refusal:
         _write(target, {"refused": str(refusal)})
         return

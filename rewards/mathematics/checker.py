@@ -83,8 +83,6 @@ def _evaluated(reference: str, right: Any, answer: str, given: Any) -> bool:
         return True  # compared as texts
     if _FUNCTION.search(_joined(answer)) and not _FUNCTION.search(reference):
         return False
-    if _solved(right) and isinstance(given, sympy.Eq) and not _solved(given):
-        return False
     relations = given.args if isinstance(given, sympy.And) else (given,)
     if any(map(_false, relations)):
         return False
@@ -104,16 +102,12 @@ def _finished(expression: Any, allowed: list[Any], divided: bool) -> bool:
     allowed: expressions of the reference. divided: the answer has a division and they have none.
     """
     value = _value(expression)
-    if _is_numeral(expression):
+    if expression.is_Rational or expression.is_Float:
         return not (value.is_Integer and divided)
     operations = _operations(expression)
     if operations > (0 if value.is_Rational else _operations(value)):
         return operations <= max(map(_operations, allowed), default=0)
     return not expression.has(sympy.Function) or any(one.has(sympy.Function) for one in allowed)
-
-
-def _solved(relation: Any) -> bool:
-    return isinstance(relation, sympy.Eq) and bool(relation.lhs.is_Symbol)
 
 
 def _expressions(tree: Any) -> Iterator[Any]:
@@ -140,17 +134,6 @@ def _operations(expression: Any, above: Any = None) -> int:
     denominator = above is sympy.Mul and expression.is_Pow and expression.args[1] == -1
     counts = bool(expression.args) and not merged and not denominator
     return counts + sum(_operations(part, expression.func) for part in expression.args)
-
-
-def _is_numeral(expression: Any) -> bool:
-    """Return whether an expression is a number, perhaps with a sign or a power of ten."""
-    if not expression.is_Mul:
-        return bool(expression.is_Rational or expression.is_Float)
-    first, *rest = expression.args
-    return _is_numeral(first) and all(
-        part == -1 or (part.is_Pow and part.args[0] == 10 and part.args[1].is_Integer)
-        for part in rest
-    )
 
 
 def _false(relation: Any) -> bool:

@@ -7,7 +7,6 @@ for all spellings. Units are compared, not converted.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 SPELLINGS = {
     "millimetre": "mm millimeter millimetre",
@@ -20,16 +19,16 @@ SPELLINGS = {
     "inch": "in inch inche",
     "second": "s sec second",
     "minute": "min minute",
-    "hour": "h hr hour",
+    "hour": "h hr hrs hour",
     "day": "day",
     "week": "week",
     "month": "month",
-    "year": "yr year",
+    "year": "yr yrs year",
     "milligram": "mg milligram",
     "gram": "g gram",
     "kilogram": "kg kilogram",
     "tonne": "t ton tonne",
-    "pound": "lb pound",
+    "pound": "lb lbs pound",
     "ounce": "oz ounce",
     "millilitre": "ml milliliter millilitre",
     "litre": "l liter litre",
@@ -41,54 +40,54 @@ SPELLINGS = {
     "radian": "rad radian",
     "before noon": "am a.m.",
     "after noon": "pm p.m.",
+    "hour mile per": "mph",
+    "hour kilometre per": "kph",
 }
-PLURALS = ("hr", "lb", "yr")  # of the short spellings; "ms" is no metre
 UNITS = {
     form: unit
     for unit, spellings in SPELLINGS.items()
     for spelling in spellings.split()
-    for form in (spelling, f"{spelling}s" if len(spelling) > 2 or spelling in PLURALS else spelling)
+    for form in (spelling, f"{spelling}s" if len(spelling) > 2 else spelling)
 }
+BETWEEN = {
+    "square": "2",
+    "sq": "2",
+    "²": "2",
+    "2": "2",
+    "cubic": "3",
+    "cu": "3",
+    "³": "3",
+    "3": "3",
+}
+WORDS = UNITS | BETWEEN | {"per": "per", "/": "per"}
+
+
+def _any(words: dict[str, str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
 _FONT = re.compile(r"\\(?:text|textbf|mbox|mathrm|mathbf)\s*\{([^{}]*)\}|\\[ ,;:!]|~")
-_NAME = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
-_POWER = r"\s*(?:\^?\s*\{?\s*(?P<power>[23])\s*\}?|(?P<sign>[²³]))"
 _UNIT = re.compile(
-    rf"(?P<number>.*[\d}})])\s*\$?\s*(?:(?P<word>square|sq\.?|cubic|cu\.?)\s+)?\b(?P<unit>{_NAME})(?!\w)"
-    rf"(?:{_POWER})?(?:\s*(?:/|\bper\b)\s*(?P<per>{_NAME})\b)?\s*\$?\.?\s*",
+    r"(.*[\d})])\s*\$?\s*\b(?=[a-z])(?!(?-i:[A-KM-Z]\b))"  # a capital is a variable
+    rf"((?:(?:/|(?:{_any(WORDS)})(?![^\W\d_]))[\s^{{}}.]*)+)\$?\.?",
     re.IGNORECASE | re.DOTALL,
 )
-_SPEED = re.compile(r"\b(?:mph|kph)\b", re.IGNORECASE)
+_WORD = re.compile(_any(WORDS))
 _ASKED = re.compile(
-    rf"\bhow many ({_NAME})\b(?!\s+per\b)|"
-    rf"\bin ({_NAME})(?=\s*[?.,]|\s+(?:is|are|does|did|will|was)\b)",
+    rf"\bhow many ({_any(UNITS)})\b(?!\s+per\b)|"
+    rf"\bin ({_any(UNITS)})(?=\s*[?.,]|\s+(?:is|are|does|did|will|was)\b)",
     re.IGNORECASE,
 )
 
 
-class Quantity(NamedTuple):
-    """A number as text, and its unit; "" for none that is known."""
-
-    number: str
-    unit: str
-
-
-def quantity(text: str) -> Quantity:
-    """Return the number and the unit at the end of an answer."""
+def quantity(text: str) -> tuple[str, str]:
+    """Return the number and the unit at the end of an answer; "" for a unit that is unknown."""
     plain = _FONT.sub(lambda found: f" {found[1] or ''} ", text)
-    plain = _SPEED.sub(
-        lambda found: "miles per hour" if found[0][0] in "mM" else "km per hour", plain
+    if not (found := _UNIT.fullmatch(plain.strip())):
+        return text, ""
+    return found[1].strip(), " ".join(
+        sorted(WORDS[word] for word in _WORD.findall(found[2].lower()))
     )
-    found = _UNIT.fullmatch(plain.strip())
-    if not found or re.fullmatch("[A-KM-Z]", found["unit"]):  # a capital is a variable
-        return Quantity(text, "")
-    word = (found["word"] or "")[:1].lower()
-    power = (
-        {"s": "2", "c": "3"}.get(word)
-        or found["power"]
-        or {"²": "2", "³": "3"}.get(found["sign"] or "", "")
-    )
-    per = f" per {UNITS[found['per'].lower()]}" if found["per"] else ""
-    return Quantity(found["number"].strip(), f"{UNITS[found['unit'].lower()]}{power}{per}")
 
 
 def asked(statement: str) -> str:

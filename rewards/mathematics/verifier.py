@@ -32,13 +32,19 @@ class Case:
     """An answer and its reference answers.
 
     statement: text of the question, whose formulas do not count as answers. any_form: the answer
-    need not be evaluated.
+    need not be evaluated. Raises ValueError for a case without a reference answer.
     """
 
     references: tuple[str, ...]
     answer: str
     statement: str = ""
     any_form: bool = False
+
+    def __post_init__(self) -> None:
+        if not any(map(str.strip, self.references)):
+            raise ValueError(
+                f"no reference answer in {list(self.references)!r}: give a non-empty text"
+            )
 
 
 class Verifier:
@@ -51,26 +57,22 @@ class Verifier:
         self.workers = workers or len(os.sched_getaffinity(0))
         self._free = threading.BoundedSemaphore(self.workers)
         self._idle: list[_Process] = []
+        os.register_at_fork(after_in_child=self._idle.clear)
 
     def equal_all(self, cases: Sequence[Case], batch_s: float = BATCH_S) -> list[bool | None]:
-        """Return verdicts in the order of the cases, None for no verdict.
-
-        Raises ValueError for a case without a reference answer.
-        """
+        """Return verdicts in the order of the cases, None for no verdict."""
         deadline = time.monotonic() + batch_s + CASE_S * len(cases)
-        verdicts = {case: _by_text(case) for case in cases}
-        unresolved = [case for case, verdict in verdicts.items() if verdict is None]
+        verdicts: dict[Case, bool | None] = {case: case.answer in case.references for case in cases}
+        unresolved = [case for case, same in verdicts.items() if case.answer.strip() and not same]
         with ThreadPoolExecutor(self.workers, "math-verifier") as threads:
             decided = threads.map(lambda case: self._decide(case, deadline), unresolved)
             verdicts |= dict(zip(unresolved, decided, strict=True))
         return [verdicts[case] for case in cases]
 
     def close(self) -> None:
-        """Stop the processes that are idle and ours."""
+        """Stop the processes."""
         while self._idle:
-            process = self._idle.pop()
-            if process.owner == os.getpid():
-                process.close()
+            self._idle.pop().close()
 
     def _decide(self, case: Case, deadline: float) -> bool | None:
         with self._free:
@@ -87,25 +89,10 @@ class Verifier:
         return None
 
     def _process(self) -> _Process:
-        """Return an idle process of ours, else a new one. Those of a parent are not ours."""
+        """Return an idle process, else a new one."""
         with suppress(IndexError):
-            while True:
-                process = self._idle.pop()
-                if process.owner == os.getpid():
-                    return process
+            return self._idle.pop()
         return _Process()
-
-
-def _by_text(case: Case) -> bool | None:
-    """Return the verdict where the texts alone give one."""
-    references = [reference.strip() for reference in case.references if reference.strip()]
-    if not references:
-        raise ValueError(
-            f"no reference answer in {list(case.references)!r}: give at least one non-empty text"
-        )
-    if not (answer := case.answer.strip()):
-        return False
-    return True if answer in references else None
 
 
 class _Process:
@@ -113,9 +100,8 @@ class _Process:
 
     def __init__(self) -> None:
         script, root = Path(__file__).with_name("worker.py"), Path(__file__).parents[2]
-        self.owner = os.getpid()
         self.process = subprocess.Popen(
-            [sys.executable, "-I", str(script), str(root), str(self.owner)],
+            [sys.executable, "-I", str(script), str(root), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -59,16 +59,13 @@ def main() -> None:
     import rewards.mathematics.checker  # noqa: F401
 
     gc.freeze()
-    buffered = b""
     while True:
         while not select.select([0], [], [], WATCH_S)[0]:
             if os.getppid() != owner:
                 return
-        if not (data := os.read(0, 1 << 16)):
+        if not (line := sys.stdin.buffer.readline()):
             return
-        *lines, buffered = (buffered + data).split(b"\n")
-        for line in lines:
-            os.write(1, b"right\n" if decide(json.loads(line)) else b"wrong\n")
+        os.write(1, b"right\n" if decide(json.loads(line)) else b"wrong\n")
 
 
 if __name__ == "__main__":

@@ -42,9 +42,6 @@ class Channel(Protocol):
 class Backend(Protocol):
     workers: int  # how many can work at the same time here
 
-    def channels(self, workers: int) -> int:
-        """Return how many channels to open so that this many programs run at once."""
-
     def open(self, number: int, of: int) -> Channel:
         """Open the channel with this number (from 0), one of those for `of` workers.
 

@@ -78,9 +78,6 @@ class DockerBackend:
                 "another backend"
             ) from error
 
-    def channels(self, workers: int) -> int:
-        return workers
-
     def open(self, number: int, of: int) -> DockerChannel:
         from docker.errors import DockerException
 

@@ -43,30 +43,17 @@ class LocalBackend:
         self.isolation = isolation
         self.packages = folders_of(packages)
         self.workers = len(os.sched_getaffinity(0))
-        self._turns = os.memfd_create("turns", os.MFD_CLOEXEC)
         sweep(Path(tempfile.gettempdir()))
 
-    def channels(self, workers: int) -> int:
-        """Two channels per worker if the workers use half of the cores. They take turns: one runs a
-        program while the other cleans up and prepares the next.
-        """
-        return 2 * workers if 2 * workers == self.workers else workers
-
     def open(self, number: int, of: int) -> LocalChannel:
-        """Open a worker. If there are as many channels as cores, or a multiple, each is pinned to
+        """Open a worker. If there are as many workers as cores, or a multiple, each is pinned to
         one core with its zygotes and programs; that takes a sixth less time per program.
         """
         cores = sorted(os.sched_getaffinity(0))
-        core = cores[number % len(cores)] if self.channels(of) % len(cores) == 0 else None
-        return LocalChannel(
-            self.isolation,
-            self.packages,
-            core,
-            (self._turns, number // 2) if self.channels(of) > of else None,
-        )
+        core = cores[number % len(cores)] if of % len(cores) == 0 else None
+        return LocalChannel(self.isolation, self.packages, core)
 
     def close(self) -> None:
-        os.close(self._turns)
         sweep(Path(tempfile.gettempdir()))
 
 
@@ -75,25 +62,18 @@ class LocalChannel:
 
     where = ""
 
-    def __init__(
-        self,
-        isolation: str,
-        packages: dict[str, str],
-        core: int | None = None,
-        core_lock: tuple[int, int] | None = None,
-    ) -> None:
+    def __init__(self, isolation: str, packages: dict[str, str], core: int | None = None) -> None:
         config = {
             "isolation": isolation,
             "packages": packages,
             "owner": os.getpid(),
             "core": core,
-            "core_lock": core_lock,
         }
         self._process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-E", "-P", str(WORKER),
              json.dumps(config)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
-            start_new_session=True, pass_fds=core_lock[:1] if core_lock else (),
+            start_new_session=True,
         )  # fmt: skip
         assert self._process.stdin and self._process.stdout
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()

@@ -70,9 +70,6 @@ class RayBackend:
                 ) from None
         self.workers = max(1, int(ray.available_resources().get("CPU", 0)))
 
-    def channels(self, workers: int) -> int:
-        return workers
-
     def open(self, number: int, of: int) -> RayChannel:
         """Wait for a free CPU, for a limited time: a cluster that lost a node must not delay
         closing the sandbox.

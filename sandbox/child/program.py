@@ -2,8 +2,7 @@
 can change all of it.
 
 Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4
-the channel to the worker or judge, 5 the gate: a byte arrives when the program may run, an end of
-file when a process that has answered everything may exit.
+the channel to the worker or judge, 5 the gate: a byte arrives when the program may run.
 
 Messages on the channel, by first byte:
 - S set up, C not a Python program, L loaded, X exception
@@ -61,8 +60,7 @@ def run(style: str) -> NoReturn:
     send(b"S")
     os.read(GATE, 1)
     entry_point, source, *calls = _request()
-    if style != "call":
-        os.close(GATE)
+    os.close(GATE)
     try:
         code = _compiled(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
@@ -80,7 +78,6 @@ def run(style: str) -> NoReturn:
     if style == "call":
         for call in calls:
             _answer(candidate, call)
-        os.read(GATE, 1)  # the exit takes time; it must not delay the next program on this core
         os._exit(0)
     turn = threading.RLock()  # several threads of the program may call a function of the tests
 

@@ -113,7 +113,6 @@ class AttemptProcesses:
             messages=messages,
             gate=gate,
         )
-        watch.done_after_them = answers is not None
         self.slot.start(
             "program",
             style,
@@ -147,7 +146,6 @@ class AttemptProcesses:
             messages=2 + len(self.job["tests"]),
             gate=gate,
         )
-        watch.done_after_them = True
         # The judge must notice the end of the program even if a child of the program holds the
         # socket.
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
@@ -213,7 +211,6 @@ class AttemptProcesses:
         try:
             yield watch
         finally:
-            watch.release()
             for slot in self.slots:
                 if slot.denied:
                     slot.denied.call_counter.settle()

@@ -30,7 +30,6 @@ from sandbox.isolation.levels import COUNTED, SIGNALLED, UNCOUNTED, has_own_uid
 from sandbox.limits import Limits
 from sandbox.seeding import environment
 from sandbox.worker.call_counter import CallCounter
-from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.syscall_monitor import Denied
 
 ZYGOTE = Path(__file__).resolve().parents[1] / "child" / "zygote.py"
@@ -77,7 +76,6 @@ class Slot:
         preload: list[str],
         number: int,
         scratch: str,
-        core_lock: CoreLock,
         *,
         judge: bool = False,
         shows_machine: bool = False,
@@ -91,7 +89,7 @@ class Slot:
         shows_machine: programs see more of a machine (sandbox/isolation/machine.py).
         seed: see `Job.seed`; may change to another with the same hash seed.
         """
-        self.level, self.core_lock, self.seed = level, core_lock, seed
+        self.level, self.seed = level, seed
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if level == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         home = self.scratch or "/scratch"

@@ -104,10 +104,7 @@ class Watch:
         """
         self.slot, self.limits, self.owner, self.speaker = slots[0], limits, owner, speaker
         self.results, self.outputs, self.gate = results, outputs, gate
-        self.core_lock = slots[0].core_lock
         self._due = messages
-        # Whether the program is finished after its messages; otherwise only its exit shows that.
-        self.done_after_them = False
         self.printed = bytearray()  # contents of the first output
         self.output_bytes = 0
         self._idle = False  # nothing arrived in the last tick
@@ -161,22 +158,12 @@ class Watch:
         self.whole.begin()
 
     def _open_gate(self, gate: int) -> None:
-        self.core_lock.take()
         try:
             os.write(gate, b"g")
         except BrokenPipeError:
-            self.release()
             raise Broken("a process ended before it could run its program") from None
-        if not self.core_lock.shared:  # nothing waits for the end of the gate
+        finally:
             os.close(gate)
-            self.gate = None
-
-    def release(self) -> None:
-        """Stop waiting for the program: release the core lock and close the gate."""
-        self.core_lock.give()
-        if self.gate is not None:
-            os.close(self.gate)
-            self.gate = None
 
     def rest(self) -> list[bytes]:
         """Return all frames that arrived and were not read."""
@@ -378,8 +365,6 @@ class Watch:
             self._too_long = f"more than {self.limits.memory_mb} MB of answers"
         if self._due == 0:
             self._stop_reading(self.results)
-            if self.done_after_them:
-                self.core_lock.give()
 
     def _stop_reading(self, descriptor: int) -> None:
         self._poll.unregister(descriptor)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sandbox.backends.ray import RayWorker
 from sandbox.protocol import CallTest, Job, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from tests.sandbox.engines import place
@@ -70,3 +72,11 @@ def test_a_lost_ray_node_loses_no_job(tmp_path: Path) -> None:
                     cluster.remove_node(second, allow_graceful=False)
         assert sorted(int(report.job_id) for report in reports) == list(range(40))
         assert {report.verdict for report in reports} == {Verdict.AC}
+
+
+def test_a_worker_in_a_ray_actor_is_not_pinned() -> None:
+    """Otherwise all actors of a node would keep to the same core."""
+    place = RayWorker("auto", ())
+    place.open()
+    assert os.sched_getaffinity(place.pids()[1]) == os.sched_getaffinity(0)
+    place.close()

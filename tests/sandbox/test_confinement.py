@@ -18,7 +18,6 @@ import pytest
 from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
-from sandbox.worker.core_lock import CoreLock
 from sandbox.worker_process import Worker
 from tests.sandbox.jobs import QUICK, call, stdio
 from tests.sandbox.left import descendants
@@ -281,7 +280,7 @@ def test_the_scratch_folder_is_reachable_with_any_uid() -> None:
     At isolation level `bare`, whether a program has its own uid depends on the interpreter's
     location. The mode must not.
     """
-    worker = Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))
+    worker = Worker("bare", {}, os.pidfd_open(os.getpid()))
     try:
         assert Path(worker.scratch).stat().st_mode & 0o777 == 0o711
     finally:

@@ -14,7 +14,6 @@ import pytest
 
 from sandbox.isolation import cgroups
 from sandbox.protocol import Limits
-from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.slot import LevelRefused
 from sandbox.worker_process import Worker
 from tests.sandbox.jobs import stdio
@@ -43,7 +42,7 @@ def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
         if not counted:
             patch.setattr(cgroups, "create", lambda *_: None)
         try:
-            worker = Worker(level, {}, os.pidfd_open(os.getpid()), CoreLock(None))
+            worker = Worker(level, {}, os.pidfd_open(os.getpid()))
         except LevelRefused as refused:
             pytest.skip(str(refused))
         if counted and "cgroup" not in worker.isolation:

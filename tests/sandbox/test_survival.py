@@ -98,9 +98,6 @@ class RecordingChannel(LocalChannel):
 
 
 class RecordingBackend(LocalBackend):
-    def channels(self, workers: int) -> int:
-        return workers
-
     def open(self, number: int, of: int) -> LocalChannel:
         return RecordingChannel(self.isolation, self.packages)
 

@@ -21,7 +21,6 @@ import pytest
 from sandbox.protocol import Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from sandbox.worker import slot
-from sandbox.worker.core_lock import CoreLock
 from sandbox.worker_process import Worker
 from tests.sandbox.jobs import call, stdio
 
@@ -123,7 +122,7 @@ def older(folder: Path, patch: pytest.MonkeyPatch, abi: int) -> None:
 def without_scopes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     with pytest.MonkeyPatch.context() as patch:
         older(tmp_path_factory.mktemp("old"), patch, 5)
-        worker = Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))
+        worker = Worker("bare", {}, os.pidfd_open(os.getpid()))
         yield worker
         worker.close()
 
@@ -245,4 +244,4 @@ def test_without_landlock_bare_is_refused_with_its_reason(
 ) -> None:
     older(tmp_path, monkeypatch, 0)
     with pytest.raises(slot.LevelRefused, match="Landlock"):
-        Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))
+        Worker("bare", {}, os.pidfd_open(os.getpid()))
