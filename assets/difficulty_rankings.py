@@ -22,7 +22,7 @@ from evaluation.sampling import Sampling
 from problems.dataset.balance import weigh, write_weights
 from problems.dataset.card import FEATURES, WEIGHTS
 from problems.dataset.trainable import explained, trainable, untrained
-from problems.difficulty.difficulty import Rank, counts, rank, read_ranks, write_ranks
+from problems.difficulty.difficulty import PassRateRank, counts, rank, read_ranks, write_ranks
 from problems.difficulty.features import read_difficulty, spearman
 from problems.difficulty.item_response import fit, read_scale, write_scale
 from problems.prompt import prompt_text
@@ -98,7 +98,7 @@ def rank_problems(stage: StageContext, clean: Artifact, start: ModelVersion) -> 
 
 
 def _metadata(
-    artifact: Artifact, ranks: Sequence[Rank], scale: Artifact, clean: Artifact
+    artifact: Artifact, ranks: Sequence[PassRateRank], scale: Artifact, clean: Artifact
 ) -> dict[str, Any]:
     facts, middle = artifact.manifest.facts, len(ranks) // 2
     examples = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
@@ -216,7 +216,7 @@ def scale_markdown(artifact: Artifact) -> str:
     )
 
 
-def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
+def agreement(ranks: Sequence[PassRateRank], static: Mapping[str, float]) -> str:
     """Return in words how well the static score predicts the model's failures."""
     correlation = spearman(
         [static[row.problem_id] for row in ranks], [1 - row.pass_rate for row in ranks]

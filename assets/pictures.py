@@ -11,7 +11,7 @@ from evaluation.reports.plots import Bar, Point, common_scale, reward_curve, sco
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import wilson
 from problems.dataset.charts import histogram
-from problems.difficulty.difficulty import Rank
+from problems.difficulty.difficulty import PassRateRank
 from problems.difficulty.item_response import Scale
 from verl_jobs.job import VALIDATION
 
@@ -52,7 +52,7 @@ def scores_picture(cards: Sequence[tuple[str, Scorecard]]) -> str:
     )
 
 
-def difficulty_picture(ranks: Sequence[Rank]) -> str:
+def difficulty_picture(ranks: Sequence[PassRateRank]) -> str:
     """Plot the number of problems by pass rate and source."""
     rates: dict[str, list[float]] = {}
     for rank in ranks:

@@ -23,7 +23,7 @@ from problems.dataset.splits import HELDOUT, VALIDATION, with_parts
 from problems.embedded import compositional
 from problems.funnel import Removed, Stage
 from problems.reading.place import Place
-from problems.reading.source import Loaded
+from problems.reading.source import LoadedRows
 from problems.registry import load
 from problems.schema import Problem, set_hash, write_parquet
 from problems.sources import everyday, simple
@@ -116,7 +116,7 @@ def schema_holds(run_context: RunContext) -> dg.AssetCheckResult:
     )
 
 
-def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
+def _shipped(stage: StageContext, added: dict[str, Place]) -> list[LoadedRows]:
     """Return what is read without being added."""
     family = stage.profile.family
     generators: dict[str, Callable[[], list[Problem]]] = {
@@ -124,7 +124,9 @@ def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
         simple.NAME: simple.generate,
         everyday.NAME: everyday.generate,
     }
-    return [Loaded(name, generators[name]()) for name in stage.profile.shipped if name not in added]
+    return [
+        LoadedRows(name, generators[name]()) for name in stage.profile.shipped if name not in added
+    ]
 
 
 def _shipped_config(stage: StageContext) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def _shipped_config(stage: StageContext) -> dict[str, Any]:
     return config | family
 
 
-def _read(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
+def _read(stage: StageContext, added: dict[str, Place]) -> list[LoadedRows]:
     loaded = []
     for done, (name, place) in enumerate(added.items(), 1):
         loaded.append(load(name, place))

@@ -17,12 +17,12 @@ from evaluation.reports.facts import (
     Curve,
     Effort,
     Environment,
+    FunnelStep,
     Link,
     Minutes,
     Model,
     ReportFacts,
     ScoreFact,
-    Step,
     Unmeasured,
 )
 from evaluation.reports.figures import clean_rate
@@ -31,7 +31,7 @@ from problems.difficulty.difficulty import read_ranks
 from problems.funnel import Stage
 from resources.config.profile import Profile
 from resources.run_context import StageContext
-from resources.run_record import Record
+from resources.run_record import RunRecord
 from verl_jobs.job import VALIDATION
 from verl_jobs.metrics.figures import seconds_trained, series
 
@@ -112,7 +112,7 @@ def _environment(stage: StageContext, manifest: Manifest, isolation: str) -> Env
     )
 
 
-def _minutes(record: Record) -> tuple[Minutes, ...]:
+def _minutes(record: RunRecord) -> tuple[Minutes, ...]:
     return tuple(
         Minutes(stage=name, minutes=timing.seconds / 60, note="found" if timing.reused else "")
         for name, timing in record.stages.items()
@@ -183,7 +183,7 @@ def _stored(stage: StageContext) -> list[Artifact]:
     return [stage.store.require(each.kind, each.name) for each in stages if each.name not in own]
 
 
-def _funnel(stage: StageContext) -> tuple[Step, ...]:
+def _funnel(stage: StageContext) -> tuple[FunnelStep, ...]:
     steps = []
     for artifact in _stored(stage):
         manifest = artifact.manifest
@@ -192,7 +192,7 @@ def _funnel(stage: StageContext) -> tuple[Step, ...]:
             counts = Stage.of(name, manifest.facts)
             removed = {} if name == "raw" else dict(counts.reasons)
             steps.append(
-                Step(
+                FunnelStep(
                     stage=name,
                     problems=counts.went_out,
                     content_hash=artifact.content_hash,

@@ -19,7 +19,7 @@ from problems.dataset.card import WEIGHTS
 from problems.dataset.rl_parquet import write_verl
 from problems.dataset.trainable import trainable, untrained
 from problems.difficulty.boost import boosted
-from problems.difficulty.difficulty import Rank, read_ranks
+from problems.difficulty.difficulty import PassRateRank, read_ranks
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
 from problems.production import capped
 from problems.schema import Problem
@@ -94,7 +94,7 @@ def training_rows(stage: StageContext) -> Artifact:
 def _write_expected(
     folder: Path,
     train: Sequence[Problem],
-    ranks: Sequence[Rank],
+    ranks: Sequence[PassRateRank],
     lost: Sequence[Problem],
     weighted: Sequence[Artifact],
 ) -> None:

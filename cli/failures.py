@@ -16,7 +16,7 @@ from cli.app.options import ProfileOption
 from cli.lookup.scorecards import at_path
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard, ScoredSample
 from pipelines.watch.text import print_text
 from resources.config.profile import Profile
 from resources.home import NotReady
@@ -89,7 +89,7 @@ def _names(store: Store) -> str:
     return ", ".join(name for name in store.names("scores") if "--" in name)
 
 
-def _show(sample: Sample, why: Kind, prompt: str, console: Console) -> None:
+def _show(sample: ScoredSample, why: Kind, prompt: str, console: Console) -> None:
     console.rule(
         escape(f"{sample.task_id}, completion {sample.sample}: {why}{_passes(sample)}"),
         align="left",
@@ -102,7 +102,7 @@ def _show(sample: Sample, why: Kind, prompt: str, console: Console) -> None:
         print_text(console, f"[dim]{title}[/]\n{escape(text.rstrip())}\n")
 
 
-def _passes(sample: Sample) -> str:
+def _passes(sample: ScoredSample) -> str:
     if len(sample.sets) > 1:
         passed = ", ".join(name for name, passes in sample.sets.items() if passes)
         return f", passes {passed or 'no test set'}"
@@ -111,7 +111,7 @@ def _passes(sample: Sample) -> str:
     return f", {sample.passed} of {sample.total} tests pass"
 
 
-def _test(sample: Sample) -> str:
+def _test(sample: ScoredSample) -> str:
     hidden = f"test {sample.failed_test} (hidden)" if sample.failed_test else ""
     text = (
         sample.first_failed

@@ -17,7 +17,7 @@ from pipelines.watch.text import print_text
 from resources.settings import Settings
 from verl_jobs.config.algorithms import MAX_DROPPED
 from verl_jobs.config.training import Training
-from verl_jobs.planner.planner import RESERVE, Plan, estimate, plan
+from verl_jobs.planner.planner import RESERVE, LayoutPlan, estimate, plan
 from verl_jobs.planner.shapes import GIB, shape_of
 
 GPUS_PER_MACHINE = 8  # the usual maximum
@@ -64,7 +64,7 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     return 0
 
 
-def _title(fit: Plan, training: Training) -> str:
+def _title(fit: LayoutPlan, training: Training) -> str:
     """Return model, GPUs and the size of a step in one line."""
     nodes = training.scale.nodes
     machines = f" in {nodes} machines of {fit.gpus // nodes}" if nodes > 1 else ""
@@ -77,7 +77,7 @@ def _title(fit: Plan, training: Training) -> str:
     )
 
 
-def _memory_table(fit: Plan) -> Table:
+def _memory_table(fit: LayoutPlan) -> Table:
     phases = (fit.update, fit.rollout)
     table = Table("GiB a GPU", "update", "rollout", box=None, header_style="dim")
     for name in {**fit.update, **fit.rollout}:
@@ -89,7 +89,7 @@ def _memory_table(fit: Plan) -> Table:
     return table
 
 
-def _seconds_table(fit: Plan) -> Table:
+def _seconds_table(fit: LayoutPlan) -> Table:
     table = Table("seconds a step", "estimated", box=None, header_style="dim")
     for name, value in fit.seconds.items():
         table.add_row(name, f"{value:.1f}")
@@ -98,7 +98,7 @@ def _seconds_table(fit: Plan) -> Table:
     return table
 
 
-def _stage_lines(fit: Plan) -> list[str]:
+def _stage_lines(fit: LayoutPlan) -> list[str]:
     """Return the seconds of a step in each stage of the length curriculum."""
     lines, first = [], 1
     for stage in fit.training.answer_stages:

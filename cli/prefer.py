@@ -25,7 +25,7 @@ from resources.home import NotReady
 from resources.settings import Settings
 
 if TYPE_CHECKING:
-    from evaluation.preference.pairs import Pair
+    from evaluation.preference.pairs import CompletionPair
     from serving.preference.round import RoundInfo
 
 PORTS = 20  # number of ports that are tried
@@ -89,7 +89,7 @@ def prefer(
 
 def round_of(
     options: PreferenceOptions, settings: Settings
-) -> tuple[Path, RoundInfo, Sequence[Pair]]:
+) -> tuple[Path, RoundInfo, Sequence[CompletionPair]]:
     """Return the folder of the round, its description and its pairs."""
     from evaluation.preference.pairs import make_pairs
     from serving.preference.round import QUESTION, RoundInfo

@@ -21,7 +21,7 @@ from cli.provenance import names_manifest
 from evaluation.evaluate import STEPS, evaluate
 from evaluation.promotion.rate import Rate
 from evaluation.reports.figures import Figures
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard, ScoredSample
 from pipelines.watch.text import print_text
 from resources.home import Home
 from resources.settings import Settings
@@ -119,7 +119,7 @@ def differences(before: Scorecard, after: Scorecard) -> list[str]:
     return lines
 
 
-def _verdict(sample: Sample) -> str:
+def _verdict(sample: ScoredSample) -> str:
     """Return the verdict, with the passed sets if there are several: two failures may differ in
     them.
     """

@@ -24,7 +24,7 @@ from resources.home import NotReady
 from resources.registry.ledger import champion_of
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
-from serving.completion import EngineRequest, TooLong, complete
+from serving.completion import EngineRequest, PromptTooLong, complete
 from verl_jobs.agents.conversation import Conversation, begin
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.play import (
@@ -169,7 +169,7 @@ class EngineWriter:
         )
         try:
             [reply] = await complete(self.engine, request)
-        except TooLong:
+        except PromptTooLong:
             return None
         return reply.text
 

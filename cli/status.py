@@ -19,7 +19,7 @@ from resources import lease
 from resources.home import Home
 from resources.registry.ledger import Entry, champions
 from resources.registry.releases import Release, Releases, deployed
-from resources.run_record import Record, readable, unreadable
+from resources.run_record import RunRecord, readable, unreadable
 from resources.settings import Settings
 from verl_jobs.job import stop_reason
 
@@ -135,7 +135,7 @@ def _champion(entry: Entry) -> str:
     return f"version {entry.version}, {entry.checkpoint}, {how} {entry.created_at}{missing}"
 
 
-def _early_stop(home: Home, record: Record) -> str:
+def _early_stop(home: Home, record: RunRecord) -> str:
     """Return why the newest training of a pipeline run stopped early; "" if it did not."""
     stopped_files = sorted(
         (home.runs / record.id / "training").glob("*/stopped.json"),
@@ -146,7 +146,7 @@ def _early_stop(home: Home, record: Record) -> str:
     return escape(f"; its training stopped early: {stop_reason(stopped_files[-1].parent)}")
 
 
-def _run_line(record: Record, running: bool) -> str:
+def _run_line(record: RunRecord, running: bool) -> str:
     """Return state, decision, error and origin of a run in one line."""
     command = (
         "the command that started it"

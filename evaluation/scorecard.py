@@ -17,7 +17,7 @@ from artifacts.store import Artifact
 CARD = "scorecard.json"  # a score's file in the store
 
 
-class Sample(BaseModel):
+class ScoredSample(BaseModel):
     """One completion of one task, with its verdict."""
 
     model_config = ConfigDict(frozen=True)
@@ -82,7 +82,7 @@ class Scorecard(BaseModel):
     checkpoint_hash: str  # empty if the weights are unknown
     # temperature, n, max_new_tokens, stop, seed; empty for a file that does not state them.
     sampling: dict[str, Any]
-    samples: tuple[Sample, ...]
+    samples: tuple[ScoredSample, ...]
     isolation: str
     source: str = ""  # the tasks' source in problems/sources, if not the benchmark's name
     release: str = ""  # release of the benchmark's file
@@ -120,9 +120,9 @@ class Scorecard(BaseModel):
         return {task: sample.verdict == "AC" for task, sample in self.first.items()}
 
     @property
-    def first(self) -> dict[str, Sample]:
+    def first(self) -> dict[str, ScoredSample]:
         """Return each task's sample with the lowest number."""
-        samples: dict[str, Sample] = {}
+        samples: dict[str, ScoredSample] = {}
         for sample in self.samples:
             if sample.task_id not in samples or sample.sample < samples[sample.task_id].sample:
                 samples[sample.task_id] = sample

@@ -30,7 +30,7 @@ from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.bounded_mean import mean_interval
 from evaluation.statistics.hypothesis_tests import Interval, wilson
-from experiments.loop import Record, RunningCell
+from experiments.loop import RunningCell, StudyRecord
 from problems.schema import Problem
 from resources.stage import CONTENT
 from sandbox.sandbox import Sandbox
@@ -94,7 +94,7 @@ class AdaptationStudy:
         on_cell is called with the cell's name, the number of cells done, and of all cells.
         """
         cells = {cell.name: cell for cell in self._cells()}
-        record = Record(self.folder, "adapt", Console(quiet=True))
+        record = StudyRecord(self.folder, "adapt", Console(quiet=True))
 
         def measure(trial: Trial) -> RunningCell:
             name = trial.user_attrs["cell"]

@@ -29,7 +29,7 @@ class CellFailed(RuntimeError):
     """A cell did not end, for this reason. The next command runs it again."""
 
 
-class Record:
+class StudyRecord:
     """Optuna's record of one study's cells, in the file `cells.journal` of a folder."""
 
     def __init__(

@@ -10,7 +10,7 @@ from contextlib import closing
 import optuna
 from rich.console import Console
 
-from experiments.loop import CellFailed, Record, RunningCell
+from experiments.loop import CellFailed, RunningCell, StudyRecord
 from experiments.search_space import check_search_space, own_point, whole
 from experiments.study import Study
 from experiments.training import training
@@ -23,7 +23,7 @@ from verl_jobs.job import TrainingJob
 TRIALS_PER_RANDOM_TRIAL = 3
 
 
-def open_search(study: Study, name: str, trials: int, console: Console) -> Record:
+def open_search(study: Study, name: str, trials: int, console: Console) -> StudyRecord:
     """Return the record of a search. A new one begins with the profile's own values."""
     profile, tuning = study.profile, study.profile.tuning
     first_look = tuning.first_look or profile.training.save_every

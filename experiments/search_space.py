@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from resources.config.load import Layer, ProfileError, changed, explained, origin
 from resources.config.profile import Profile
-from resources.config.tuning import Span
+from resources.config.tuning import KeyRange
 from verl_jobs.planner.preflight import check_settings
 
 SECTION = "training."
 CLIP = "training.clip"
 
 
-def space_of(profile: Profile) -> Mapping[str, Span]:
+def space_of(profile: Profile) -> Mapping[str, KeyRange]:
     """Return `tuning.space`, without the clip range if the algorithm ignores it.
 
     An algorithm with its own clipping rule refuses every other clip range.
@@ -41,7 +41,7 @@ def excluded_keys(profile: Profile) -> str:
 
 def check_search_space(
     profile: Profile, profile_layers: Sequence[Layer] = ()
-) -> Mapping[str, Span]:
+) -> Mapping[str, KeyRange]:
     """Validate the search space and return it. profile_layers: of the profile, to name that of a
     range.
 

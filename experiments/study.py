@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from optuna.pruners import BasePruner
 
     from artifacts.store import Artifact
-    from experiments.loop import Record
+    from experiments.loop import StudyRecord
     from resources.run_context import RunContext, StageContext
 
 # All trainings of a study share the stages before `checkpoint`.
@@ -96,11 +96,11 @@ class Study:
         stage = replace(self.stage, run_context=context_of(settings))
         return replace(self, settings=settings, stage=stage, rows=training_rows(stage))
 
-    def record(self, name: str, console: Console, pruner: BasePruner | None = None) -> Record:
+    def record(self, name: str, console: Console, pruner: BasePruner | None = None) -> StudyRecord:
         """Return the record of this study's cells of one kind. The import of Optuna is slow."""
-        from experiments.loop import Record
+        from experiments.loop import StudyRecord
 
-        return Record(self.stage.pipeline_run.folder, name, console, pruner)
+        return StudyRecord(self.stage.pipeline_run.folder, name, console, pruner)
 
     def job(self, seed: int, training: Mapping[str, Any] | None = None) -> TrainingJob:
         """Return the job of one training.

@@ -17,7 +17,7 @@ from artifacts.atomic import write_atomic
 from experiments.search_space import check_search_space, excluded_keys, space_of, whole
 from resources.config.load import layers
 from resources.config.profile import Profile
-from resources.config.tuning import Span
+from resources.config.tuning import KeyRange
 from resources.home import NotReady
 from verl_jobs.config.validation import SCORE
 
@@ -80,7 +80,7 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
     }
 
 
-def parameter(span: Span, *, whole: bool) -> dict[str, Any]:
+def parameter(span: KeyRange, *, whole: bool) -> dict[str, Any]:
     """Return a range as a W&B distribution. W&B's own `log_uniform` expects logarithms as bounds,
     `log_uniform_values` the values.
     """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.promotion.gate import Gate, Policy, decide
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard, ScoredSample
 from evaluation.statistics.alpha_spending import Spending, next_level
 from evaluation.statistics.hypothesis_tests import Floats, mcnemar, power, share_interval, wilson
 from evaluation.statistics.paired import (
@@ -35,7 +35,7 @@ GATES, BETTER, GAIN = 50, 0.2, 0.1
 
 def card(name: str, benchmark: str, solved: NDArray[np.bool_]) -> Scorecard:
     samples = tuple(
-        Sample.model_construct(
+        ScoredSample.model_construct(
             task_id=str(i),
             completion="",
             program="",

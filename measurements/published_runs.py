@@ -18,11 +18,11 @@ from verl_jobs.config.training import Training
 from verl_jobs.planner.memory import update_bytes
 from verl_jobs.planner.planner import estimate
 from verl_jobs.planner.seconds import UPDATE_S, forward_flops, rollout_seconds
-from verl_jobs.planner.shapes import GIB, GPUS, SHAPES, Gpu, Shape
+from verl_jobs.planner.shapes import GIB, GPUS, SHAPES, Gpu, ModelShape
 
 A6000 = Gpu("A6000", 48 * GIB, 155e12, 0.77e12)
-SMALL = Shape("Qwen3-0.6B", 1024, 28, 16, 8, 3072, 151_936, True, 128)
-FOUR = Shape("Qwen3-4B", 2560, 36, 32, 8, 9728, 151_936, True, 128)
+SMALL = ModelShape("Qwen3-0.6B", 1024, 28, 16, 8, 3072, 151_936, True, 128)
+FOUR = ModelShape("Qwen3-4B", 2560, 36, 32, 8, 9728, 151_936, True, 128)
 SEVEN = SHAPES["Qwen/Qwen2.5-Coder-7B"]  # of the same shape as Qwen2-7B and Qwen2.5-Math-7B
 FOURTEEN, THIRTY_TWO = SHAPES["Qwen/Qwen2.5-Coder-14B"], SHAPES["Qwen/Qwen2.5-Coder-32B"]
 FUSED, TORCH = 0, 16  # bytes of the head: of prime-rl's RL trainer, and of its SFT trainer
@@ -34,7 +34,7 @@ class Run:
 
     gpu: Gpu
     gpus: int
-    shape: Shape
+    shape: ModelShape
     head: int
     rank: int  # of the adapters; 0: full training
     length: int
@@ -129,7 +129,7 @@ ROLLOUTS = (
 
 # Layouts with which trainings were published. Whether the check accepts them:
 LONG = {"engine": "vllm", "prompt_tokens": 2048, "learning_rate": 1e-6, "steps": 20}
-LAYOUTS: dict[str, tuple[Shape, Gpu, Mapping[str, object], Mapping[str, object]]] = {
+LAYOUTS: dict[str, tuple[ModelShape, Gpu, Mapping[str, object], Mapping[str, object]]] = {
     # rllm, scripts/deepcoder/train/deepcoder_14b_coding_16k.sh at 8766fff
     "DeepCoder-14B, 32 x A100-80": (
         FOURTEEN,

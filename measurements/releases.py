@@ -25,7 +25,7 @@ from evaluation.statistics.online.confidence_sequence import log_capital
 from evaluation.statistics.online.pairs import concurrent_pairs
 from evaluation.statistics.online.welch import observations_needed, welch_test
 from resources.config.release import ReleaseSettings
-from serving.release.plan import Plan, plan_of
+from serving.release.plan import ReleasePlan, plan_of
 
 PLAN = plan_of(ReleaseSettings(), "gradual", 1)
 STEPS = ((0.01, 1000), (0.05, 1000), (0.25, 1000), (0.5, 17_000))
@@ -34,7 +34,7 @@ Floats = np.ndarray
 
 
 def release(
-    rng: np.random.Generator, errors: Floats, drop: float, plan: Plan, users: int = 0
+    rng: np.random.Generator, errors: Floats, drop: float, plan: ReleasePlan, users: int = 0
 ) -> tuple[int, int] | None:
     """Return the request after which the challenger is rolled back, and how many of the requests it
     had answered; None if it never is.
@@ -69,7 +69,7 @@ def release(
     return None
 
 
-def breach(differences: Floats, plan: Plan) -> int | None:
+def breach(differences: Floats, plan: ReleasePlan) -> int | None:
     """Return the first pair after which a guardrail is breached. differences: errors, seconds,
     tokens, shape (3, pairs).
     """
@@ -84,7 +84,7 @@ def breach(differences: Floats, plan: Plan) -> int | None:
     return min(first, default=None)
 
 
-def without_margin() -> Plan:
+def without_margin() -> ReleasePlan:
     """Return the plan with margins of 0, for which an equal challenger is the worst case."""
     guardrails = tuple(
         type(guardrail)(guardrail.name, guardrail.high, 0.0) for guardrail in PLAN.guardrails
@@ -92,7 +92,7 @@ def without_margin() -> Plan:
     return PLAN.model_copy(update={"guardrails": guardrails})
 
 
-def false_rollbacks(traffic: str, plan: Plan, releases: int) -> list[str]:
+def false_rollbacks(traffic: str, plan: ReleasePlan, releases: int) -> list[str]:
     """Return a row: false rollbacks of an equal challenger in so many releases."""
     rng, count = np.random.default_rng(2026), 0
     load = np.linspace(0.02, 0.3, 20_000)
@@ -108,7 +108,7 @@ def false_rollbacks(traffic: str, plan: Plan, releases: int) -> list[str]:
     return [f"{releases}", f"{count}", rate, f"{100 * level:g} %"]
 
 
-def time_to_rollback(drop: float, plan: Plan, releases: int) -> list[str]:
+def time_to_rollback(drop: float, plan: ReleasePlan, releases: int) -> list[str]:
     """Return a row: requests until the rollback, and those of a fixed-horizon test."""
     rng, found = np.random.default_rng(7), []
     for _ in range(releases):
@@ -123,7 +123,7 @@ def time_to_rollback(drop: float, plan: Plan, releases: int) -> list[str]:
     return [shown, *row, *fixed_horizon(drop, plan, rng)]
 
 
-def fixed_horizon(drop: float, plan: Plan, rng: np.random.Generator) -> list[str]:
+def fixed_horizon(drop: float, plan: ReleasePlan, rng: np.random.Generator) -> list[str]:
     """Return requests and power of Welch's test with one look, in the same traffic: the same steps,
     the horizon planned for power 80 % at this difference in the last step.
     """

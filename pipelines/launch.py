@@ -222,7 +222,7 @@ def run_with_view(
 def _wait(
     process: subprocess.Popen[bytes], view: View, pipeline_run: PipelineRun, console: Console
 ) -> int:
-    sampler = Sampler(pipeline_run)
+    sampler = ResourceSampler(pipeline_run)
     if not console.is_terminal:
         while (code := process.poll()) is None:
             _print_news(view, console)
@@ -244,7 +244,7 @@ def _print_news(view: View, console: Console) -> None:
         print_text(console, line)
 
 
-class Sampler:
+class ResourceSampler:
     """Writes memory and minutes of a run into its record every few seconds, so a kill loses only
     these.
     """

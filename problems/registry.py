@@ -22,7 +22,7 @@ from problems.reading.own import own
 from problems.reading.place import Place
 from problems.reading.rows import local_rows
 from problems.reading.samples import with_samples
-from problems.reading.source import Loaded, Read, Rejected, Row, Source
+from problems.reading.source import LoadedRows, Read, Rejected, Row, Source
 from problems.reading.stated import with_stated
 from problems.schema import Problem
 from problems.shapes.exercism import exercises, track
@@ -34,7 +34,7 @@ LOOK = 20  # rows by which a file is recognized
 SOURCES = dict(sorted(entries(sources, Source, "name").items()))
 
 
-def load(name: str, place: Place | Path | None = None, most: int | None = None) -> Loaded:
+def load(name: str, place: Place | Path | None = None, most: int | None = None) -> LoadedRows:
     """Load all rows of a source, or the first `most`; bad rows are rejected with a reason.
 
     Without a place, the source's own dataset on the hub is read. Raises FileNotFoundError or
@@ -131,8 +131,8 @@ def revision_of(name: str, place: Place) -> Revision:
     return Revision(known.hub_id, place.config or known.hub_config, place.commit)
 
 
-def _joined(name: str, problems: Iterable[Converted]) -> Loaded:
-    loaded, first = Loaded(name, []), dict[str, tuple[str, int]]()
+def _joined(name: str, problems: Iterable[Converted]) -> LoadedRows:
+    loaded, first = LoadedRows(name, []), dict[str, tuple[str, int]]()
     for where, problem in problems:
         if isinstance(problem, ProblemError):
             loaded.rejected.append(Rejected(where, problem.reason, problem.fix))

@@ -19,7 +19,7 @@ from resources.ray_gpus import RATES, gpus_of_ray
 from verl_jobs.config.training import Training
 from verl_jobs.planner.fit import check_fit, formulas_apply
 from verl_jobs.planner.memory import cpu_phases
-from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, Shape, shape_of
+from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, ModelShape, shape_of
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # lists the GPUs that a process may use
 
@@ -40,12 +40,12 @@ def memory_gib(profile: Profile) -> float:
     return profile.needs.memory_gib + max(0.0, more / GIB)
 
 
-def _peak(shape: Shape, training: Training) -> float:
+def _peak(shape: ModelShape, training: Training) -> float:
     """Return the bytes of the training's largest phase on a CPU."""
     return max(sum(phase.values()) for phase in cpu_phases(shape, training).values())
 
 
-def shape_of_start(profile: Profile) -> Shape | None:
+def shape_of_start(profile: Profile) -> ModelShape | None:
     """Return the shape of the start model; None for a hub model that is not known."""
     if profile.base:
         try:
@@ -53,7 +53,7 @@ def shape_of_start(profile: Profile) -> Shape | None:
         except DoesNotFit:
             return None
     t = profile.tiny_model
-    return Shape(
+    return ModelShape(
         name="the tiny model",
         hidden=t.hidden,
         layers=t.layers,

@@ -51,7 +51,7 @@ class Timing(BaseModel):
     finished_at: str
 
 
-class Draw(BaseModel):
+class HeldoutDraw(BaseModel):
     """Held-out tasks that one record uses, and no other of the home: `count` from `first` on, in
     the order of this seed of the family.
     """
@@ -67,7 +67,7 @@ class Draw(BaseModel):
         return self.first + self.count
 
 
-class Record(BaseModel):
+class RunRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str
@@ -79,7 +79,7 @@ class Record(BaseModel):
     why: str  # its cause: demo, schedule, a sensor's reason
     regression: bool = False  # the champion fell: problems like the lost tasks are drawn more often
     champion: ModelVersion | None
-    draws: tuple[Draw, ...] = ()  # more than one if seed or size changed on the way
+    draws: tuple[HeldoutDraw, ...] = ()  # more than one if seed or size changed on the way
     opened_at: str
     state: Literal["open", "done", "failed"] = "open"
     failures: int = 0
@@ -103,14 +103,14 @@ class PipelineRun:
         self.folder = folder
 
     @property
-    def record(self) -> Record:
+    def record(self) -> RunRecord:
         return _read(self.folder / "run.json")
 
     @property
     def progress_file(self) -> Path:
         return self.folder / "progress.jsonl"
 
-    def change(self, **fields: Any) -> Record:
+    def change(self, **fields: Any) -> RunRecord:
         with _locked(self.folder.parent):
             return self._write(self.record.model_copy(update=fields))
 
@@ -122,7 +122,7 @@ class PipelineRun:
                 changed = {"code": {**record.code, artifact: code}}
                 self._write(record.model_copy(update=changed))
 
-    def draw(self, seed: int, count: int) -> Draw:
+    def draw(self, seed: int, count: int) -> HeldoutDraw:
         """Return this record's `count` held-out tasks in the order of this seed; the first call
         takes the next unused ones.
         """
@@ -132,7 +132,7 @@ class PipelineRun:
                 if (draw.seed, draw.count) == (seed, count):
                     return draw
             first = tasks_used(records(self.folder.parent), seed)
-            draw = Draw(seed=seed, first=first, count=count)
+            draw = HeldoutDraw(seed=seed, first=first, count=count)
             self._write(record.model_copy(update={"draws": (*record.draws, draw)}))
             return draw
 
@@ -169,7 +169,7 @@ class PipelineRun:
         resumed = record.kind in ("pipeline", "study") and record.state == "open"
         return record.code.get(artifact, "") if resumed else ""
 
-    def fail(self, error: str) -> Record:
+    def fail(self, error: str) -> RunRecord:
         with _locked(self.folder.parent):
             record = self.record
             failures = record.failures + 1
@@ -178,7 +178,7 @@ class PipelineRun:
                 record.model_copy(update={"failures": failures, "error": error, "state": state})
             )
 
-    def _write(self, record: Record) -> Record:
+    def _write(self, record: RunRecord) -> RunRecord:
         stored = _moved(record, stored_path, self.folder.parents[1])
         write_atomic(self.folder / "run.json", seal(stored.model_dump_json(indent=1)))
         return record
@@ -230,7 +230,7 @@ def open_run(
             )
             opened = _now()
             run._write(
-                Record(
+                RunRecord(
                     id=id,
                     number=number,
                     kind=kind,
@@ -246,15 +246,15 @@ def open_run(
         return run
 
 
-def records(runs: Path) -> list[Record]:
+def records(runs: Path) -> list[RunRecord]:
     """Return all records, by number. Raises CorruptArtifact for one that was changed."""
     return sorted(map(_read, runs.glob("*/run.json")), key=lambda record: record.number)
 
 
-def readable(runs: Path) -> list[Record]:
+def readable(runs: Path) -> list[RunRecord]:
     """Return the records that can be read, by number: to show, not to number a new run by."""
     return sorted(
-        (read for read in _read_each(runs).values() if isinstance(read, Record)),
+        (read for read in _read_each(runs).values() if isinstance(read, RunRecord)),
         key=lambda record: record.number,
     )
 
@@ -264,8 +264,8 @@ def unreadable(runs: Path) -> dict[str, CorruptArtifact]:
     return {id: read for id, read in _read_each(runs).items() if isinstance(read, CorruptArtifact)}
 
 
-def _read_each(runs: Path) -> dict[str, Record | CorruptArtifact]:
-    each: dict[str, Record | CorruptArtifact] = {}
+def _read_each(runs: Path) -> dict[str, RunRecord | CorruptArtifact]:
+    each: dict[str, RunRecord | CorruptArtifact] = {}
     for path in sorted(runs.glob("*/run.json")):
         try:
             each[path.parent.name] = _read(path)
@@ -274,14 +274,14 @@ def _read_each(runs: Path) -> dict[str, Record | CorruptArtifact]:
     return each
 
 
-def _read(path: Path) -> Record:
+def _read(path: Path) -> RunRecord:
     fix = "restore it from a backup, or delete its folder"
     with reading(path, fix):
-        record = Record.model_validate(unseal(path.read_text(encoding="utf-8"), path, fix))
+        record = RunRecord.model_validate(unseal(path.read_text(encoding="utf-8"), path, fix))
     return _moved(record, present_path, path.parents[2])
 
 
-def _moved(record: Record, path_of: Callable[[str, Path], str], home: Path) -> Record:
+def _moved(record: RunRecord, path_of: Callable[[str, Path], str], home: Path) -> RunRecord:
     """Return the record with another form of its champion's path."""
     if (champion := record.champion) is None:
         return record
@@ -289,7 +289,7 @@ def _moved(record: Record, path_of: Callable[[str, Path], str], home: Path) -> R
     return record.model_copy(update={"champion": champion.model_copy(update={"path": path})})
 
 
-def tasks_used(records: Sequence[Record], seed: int) -> int:
+def tasks_used(records: Sequence[RunRecord], seed: int) -> int:
     """Return how many held-out tasks the records have used in the order of this seed."""
     draws = [draw for record in records for draw in record.draws if draw.seed == seed]
     return max((draw.end for draw in draws), default=0)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from problems.typed_rows import typed_rows
 
 
-class Choice(BaseModel):
+class ShownChoice(BaseModel):
     """One choice. `left` and `right` are the complete texts as they were shown."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -23,7 +23,7 @@ class Choice(BaseModel):
     at: str = ""  # time of the choice, ISO 8601
 
     @model_validator(mode="after")
-    def two_answers(self) -> Choice:
+    def two_answers(self) -> ShownChoice:
         if self.left == self.right:
             raise ValueError(
                 "`left` and `right` are the same text: a choice needs two different completions"
@@ -31,6 +31,6 @@ class Choice(BaseModel):
         return self
 
 
-def read_choices(path: Path) -> list[Choice]:
+def read_choices(path: Path) -> list[ShownChoice]:
     """Read all choices of a `.jsonl` or `.parquet` file. Raises as `typed_rows`."""
-    return typed_rows(path, Choice)
+    return typed_rows(path, ShownChoice)

@@ -13,7 +13,7 @@ import builtins
 import re
 from bisect import bisect
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from artifacts.parsing import parse
@@ -95,6 +95,7 @@ class Block(NamedTuple):
         return code if closing and _tree(rest) is None else rest
 
 
+@lru_cache(maxsize=1024)  # judge, reward and record ask for the same completion
 def extract_code(text: str, entry_point: str | None = None) -> str:
     """Return the program of a completion: the last block that can be the answer.
 

@@ -12,7 +12,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
 
-from rewards.choices import Choice
+from rewards.choices import ShownChoice
 from rewards.preference_head import fit_head
 
 # Wins and losses that each completion is assumed to have against one of average strength: keeps the
@@ -27,8 +27,8 @@ class Preferences:
     `head` predicts those of other completions; None where no choice was decided.
     """
 
-    def __init__(self, choices: Iterable[Choice]) -> None:
-        all_choices, by_problem = [*choices], defaultdict[str, list[Choice]](list)
+    def __init__(self, choices: Iterable[ShownChoice]) -> None:
+        all_choices, by_problem = [*choices], defaultdict[str, list[ShownChoice]](list)
         self.head = fit_head(all_choices)
         for choice in all_choices:
             by_problem[choice.problem_id].append(choice)
@@ -43,7 +43,7 @@ class Preferences:
         return self._values.get((problem_id, _key(completion)))
 
 
-def bradley_terry(choices: Iterable[Choice]) -> dict[str, float]:
+def bradley_terry(choices: Iterable[ShownChoice]) -> dict[str, float]:
     """Map each completion to 2 p - 1: in (-1, 1), 0 for average strength.
 
     p is its chance of being chosen over a completion of average strength (the geometric mean).

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from problems.syntax import tree_of
 from problems.wilson import wilson
-from rewards.choices import Choice
+from rewards.choices import ShownChoice
 from rewards.extraction import PARSED, extract_code
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ FEWEST = 10  # problems with a decided choice; with fewer nothing is known of ot
 
 
 @dataclass(frozen=True)
-class Head:
+class PreferenceHead:
     """A fitted head. `accuracy` is the share of the choices on held-out problems that it predicts,
     with its 95 % interval over problems.
     """
@@ -71,7 +71,7 @@ class Head:
         )
 
 
-def fit_head(choices: Sequence[Choice]) -> Head | None:
+def fit_head(choices: Sequence[ShownChoice]) -> PreferenceHead | None:
     """Fit a head; None where no choice was decided. Its accuracy is that of heads that were fitted
     without the problem they predict.
     """
@@ -100,7 +100,9 @@ def fit_head(choices: Sequence[Choice]) -> Head | None:
     accuracy = float(np.mean([np.mean(shares) for shares in right.values()]))
     weights, middle = _fit(differences) / scale, np.mean(list(known.values()), axis=0)
     interval = wilson(round(accuracy * len(right)), len(right))
-    return Head(tuple(weights.tolist()), tuple(middle.tolist()), len(right), accuracy, interval)
+    return PreferenceHead(
+        tuple(weights.tolist()), tuple(middle.tolist()), len(right), accuracy, interval
+    )
 
 
 def _fit(differences: np.ndarray) -> np.ndarray:

@@ -69,7 +69,7 @@ class EngineReply:
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
 
 
-class TooLong(ValueError):
+class PromptTooLong(ValueError):
     """The prompt leaves no space for a completion within the model's positions."""
 
 

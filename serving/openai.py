@@ -24,7 +24,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Part(Strict):
+class MessagePart(Strict):
     """A part of a message. Only text is supported."""
 
     type: Literal["text"] = "text"
@@ -33,7 +33,7 @@ class Part(Strict):
 
 class Message(Strict):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Text | list[Part] | None = None
+    content: Text | list[MessagePart] | None = None
     name: str | None = None
     tool_call_id: str | None = None
     tool_calls: list[dict[str, Any]] | None = None

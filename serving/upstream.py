@@ -15,8 +15,8 @@ from serving.completion import (
     Delta,
     EngineFailed,
     EngineRequest,
+    PromptTooLong,
     TokenLogprob,
-    TooLong,
     Unsupported,
 )
 
@@ -205,7 +205,7 @@ def _error(status: int, body: bytes) -> Exception:
     message = message or f"status {status}"
     if status in (400, 413, 422):
         too_long = "context_length" in str(data) or "maximum context" in message
-        return TooLong(message) if too_long else Unsupported(message)
+        return PromptTooLong(message) if too_long else Unsupported(message)
     return EngineFailed(f"the server refused: {message}")
 
 

@@ -14,7 +14,7 @@ from artifacts.hashing import hash_data
 from artifacts.integrity import seal
 from artifacts.manifest import Manifest
 from artifacts.store import KINDS, Artifact, Store
-from evaluation.generation.completion_cache import CompletionCache, Key
+from evaluation.generation.completion_cache import CacheKey, CompletionCache
 from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import CARD
 from problems.embedded.compositional import FamilyConfig, generate
@@ -167,7 +167,7 @@ def _write_other_records(home: Home, problems: list[Problem]) -> None:
         problems[:2], benchmark="heldout", solved_by="one", lost_by="two", run_id=RUN, number=1
     )
     with CompletionCache(home.path / "answers", {"model": "one"}, Sampling()) as cache:
-        cache.add([(Key("hash of a prompt", 0), CompletionOutput("x = 1", 5, False, 0.1))])
+        cache.add([(CacheKey("hash of a prompt", 0), CompletionOutput("x = 1", 5, False, 0.1))])
     home.problem_inbox.mkdir()
     own = home.problem_inbox / "own.jsonl"
     own.write_text(json.dumps(PROBLEM) + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ from resources.home import Home
 
 if TYPE_CHECKING:
     from problems.reading.place import Place
-    from problems.reading.source import Loaded
+    from problems.reading.source import LoadedRows
 
 MAX_ROWS = 20
 
@@ -58,7 +58,7 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
     return 0
 
 
-def _print_rejected(loaded: Loaded, console: Console) -> None:
+def _print_rejected(loaded: LoadedRows, console: Console) -> None:
     """Print the first rejected rows with reason and fix."""
     for row in loaded.rejected[:MAX_ROWS]:
         console.print(

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 
 from cli.lookup.runs import find_run, run_state
-from pipelines.launch import INTERRUPTED, Sampler, demo
+from pipelines.launch import INTERRUPTED, ResourceSampler, demo
 from pipelines.watch.text import print_text
 from pipelines.watch.view import View
 from resources import lease
@@ -114,7 +114,7 @@ def watch(run: str | None, home: Home, console: Console) -> int:
     )
     view.began -= 60 * record.took_minutes
     view.peak_gib = record.peak_pss_gib
-    sampler = Sampler(pipeline_run, counts=False)
+    sampler = ResourceSampler(pipeline_run, counts=False)
     with Live(view, console=console, refresh_per_second=4, transient=False):
         try:
             while (holder := lease.holder(home.lease)) and holder.run_id == record.id:

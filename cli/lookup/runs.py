@@ -8,7 +8,7 @@ from rich.table import Table
 
 from resources import lease
 from resources.home import Home
-from resources.run_record import PipelineRun, Record, readable, unreadable
+from resources.run_record import PipelineRun, RunRecord, readable, unreadable
 
 
 def numbers_table(*names: str) -> Table:
@@ -40,7 +40,7 @@ def folder_of(run: str | None, home: Home) -> Path:
     )
 
 
-def find_run(run: str | None, home: Home) -> tuple[Record, Path]:
+def find_run(run: str | None, home: Home) -> tuple[RunRecord, Path]:
     """Return record and newest training folder of a run, by default of the newest run.
 
     Raises as `folder_of` does, and CorruptArtifact for a record that is damaged.
@@ -65,7 +65,7 @@ def training_folder(home: Home, run: str) -> Path | None:
     return jobs[-1].parent if jobs else None
 
 
-def run_state(home: Home, record: Record) -> str:
+def run_state(home: Home, record: RunRecord) -> str:
     """Return the run's state or decision in one or two words."""
     holder = lease.holder(home.lease)
     if holder and holder.run_id == record.id:

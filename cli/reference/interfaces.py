@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from artifacts.manifest import Manifest
 from cli import main
 from cli.app.commands import app
-from evaluation.scorecard import Origin, Sample, Scorecard
+from evaluation.scorecard import Origin, Scorecard, ScoredSample
 from problems.schema import SCHEMA_VERSION, problem_schema
 from rewards.score import Score
 from sandbox.protocol import (
@@ -96,7 +96,7 @@ def file_formats() -> str:
         "## Scores of a reward\n",
         _fields(Score, 3),
         "## Scorecards\n\n`NAME.scorecard.json`, and `scorecard.json` in the folder of a score.\n",
-        *(_fields(part, 3) for part in (Scorecard, Sample, Origin)),
+        *(_fields(part, 3) for part in (Scorecard, ScoredSample, Origin)),
         "## Manifests\n\n`manifest.json` in the folder of every artifact.\n",
         _fields(Manifest, 3),
     ]

@@ -20,7 +20,7 @@ from evaluation.sampling import CompletionOutput, Prompt, Sampling
 from problems.json_lines import JsonLines
 
 
-class Key(NamedTuple):
+class CacheKey(NamedTuple):
     prompt: str  # hash of the prompt
     number: int  # of the draw, counted over all rows with this prompt
 
@@ -40,7 +40,7 @@ class CompletionCache:
         } | draw_settings
         self.head = {"who": dict(identity), "how": settings}
         self.path = folder / f"{hash_data(self.head)[:32]}.jsonl"
-        self.completions: dict[Key, CompletionOutput] = {}
+        self.completions: dict[CacheKey, CompletionOutput] = {}
         # Model and fingerprint that an endpoint reported, with counts.
         self.models: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -57,11 +57,13 @@ class CompletionCache:
         self._begun = True
         if "who" not in row:
             completion = CompletionOutput(row["text"], row["tokens"], row["cut"], row["seconds"])
-            key = Key(row["prompt"], row["number"])
+            key = CacheKey(row["prompt"], row["number"])
             if self.completions.setdefault(key, completion) is completion and row.get("model"):
                 self.models[row["model"]] += 1
 
-    def add(self, completions: Iterable[tuple[Key, CompletionOutput]], model: str = "") -> None:
+    def add(
+        self, completions: Iterable[tuple[CacheKey, CompletionOutput]], model: str = ""
+    ) -> None:
         """Add completions. They are on disk when this returns."""
         with self._lock:
             fresh = [pair for pair in completions if pair[0] not in self.completions]
@@ -77,15 +79,15 @@ class CompletionCache:
         self._lines.close()
 
 
-def keys(prompts: Sequence[Prompt], sampling: Sampling) -> list[Key]:
+def keys(prompts: Sequence[Prompt], sampling: Sampling) -> list[CacheKey]:
     """Return a key for each row, `sampling.n` in a row for each prompt. Equal greedy rows share one
     completion; draws are numbered.
     """
     draws: Counter[str] = Counter()
-    cache_keys: list[Key] = []
+    cache_keys: list[CacheKey] = []
     for prompt in prompts:
         content = hash_data(prompt)
         for _ in range(sampling.n):
-            cache_keys.append(Key(content, draws[content] if sampling.temperature > 0 else 0))
+            cache_keys.append(CacheKey(content, draws[content] if sampling.temperature > 0 else 0))
             draws[content] += 1
     return cache_keys

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaluation.generation.completion_cache import CompletionCache, Key
+from evaluation.generation.completion_cache import CacheKey, CompletionCache
 from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
 from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Reply, RequestRefused
@@ -72,7 +72,7 @@ class EndpointSource:
 def request_all(
     source: EndpointSource,
     prompts: Sequence[Prompt],
-    rows: Sequence[Key],
+    rows: Sequence[CacheKey],
     sampling: Sampling,
     cache: CompletionCache,
     on_progress: Progress | None = None,
@@ -122,7 +122,7 @@ class _Requests:
         self._model = next(iter(cache.models), "").partition(" ")[0]  # model of earlier replies
         self._lock, self._refused = threading.Lock(), 0
 
-    def send(self, key: Key, prompt: Prompt) -> None:
+    def send(self, key: CacheKey, prompt: Prompt) -> None:
         began = time.perf_counter()
         try:
             reply = self.client.ask(self.body(key, prompt))
@@ -138,7 +138,7 @@ class _Requests:
             f"{reply.model} {reply.fingerprint}".strip(),
         )
 
-    def body(self, key: Key, prompt: Prompt) -> Mapping[str, Any]:
+    def body(self, key: CacheKey, prompt: Prompt) -> Mapping[str, Any]:
         """Return the request body. Settings that are not needed are left out, because servers
         reject options that they do not know.
         """

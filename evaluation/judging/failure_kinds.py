@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard, ScoredSample
 from sandbox.protocol import Report, Verdict
 
 RAISED = re.compile(r"raised ([A-Za-z_][A-Za-z0-9_.]*)")
@@ -56,7 +56,7 @@ def fault(report: Report) -> ProgramFault:
     return ProgramFault(at, match[1] if match and report.verdict is Verdict.RE else "")
 
 
-def kind(sample: Sample, unchanged: bool = False) -> Kind | None:
+def kind(sample: ScoredSample, unchanged: bool = False) -> Kind | None:
     """Return the kind; None for a sample that passes. A truncated completion, or one without a
     program, has that as its reason.
 
@@ -83,7 +83,7 @@ def kind(sample: Sample, unchanged: bool = False) -> Kind | None:
     return Kind(sample.verdict, sample.raised)
 
 
-def _first_failed_set(sample: Sample) -> str:
+def _first_failed_set(sample: ScoredSample) -> str:
     """Return the first set of tests that fails, if there are several, such as "plus"."""
     return (
         next((name for name, passed in sample.sets.items() if not passed), "")
@@ -92,7 +92,7 @@ def _first_failed_set(sample: Sample) -> str:
     )
 
 
-def kinds(card: Scorecard) -> list[tuple[Sample, Kind]]:
+def kinds(card: Scorecard) -> list[tuple[ScoredSample, Kind]]:
     """Return the failing samples. Completions of a file were judged unchanged."""
     unchanged = card.origin is not None and bool(card.origin.completions)
     return [(sample, each) for sample in card.samples if (each := kind(sample, unchanged))]
@@ -109,7 +109,9 @@ def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
     return [(name, IN_WORDS.get(name, name), of.total(), _listed(of, most)) for name, of in ordered]
 
 
-def failures(card: Scorecard, kind_name: str = "", task: str = "") -> list[tuple[Sample, Kind]]:
+def failures(
+    card: Scorecard, kind_name: str = "", task: str = ""
+) -> list[tuple[ScoredSample, Kind]]:
     """Return the failing samples. kind_name: a kind (RE), or one with details (RE
     ZeroDivisionError); task: an id, or its end after a slash.
     """

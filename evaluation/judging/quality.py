@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
 from evaluation.promotion.rate import Rate, points
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard, ScoredSample
 from problems.syntax import parse
 from rewards.components.style import readability
 from rewards.lint import lint
@@ -39,7 +39,7 @@ class Quality:
     length: float | None
 
 
-def quality(samples: Iterable[Sample], references: Mapping[str, str]) -> Quality | None:
+def quality(samples: Iterable[ScoredSample], references: Mapping[str, str]) -> Quality | None:
     """Measure passing programs. references: a program for each task. None if no sample passes.
     Raises OSError if ruff is missing.
     """
@@ -78,7 +78,7 @@ def size(program: str) -> int:
         return 0
 
 
-def measured(samples: Iterable[Sample], references: Mapping[str, str]) -> dict[str, float]:
+def measured(samples: Iterable[ScoredSample], references: Mapping[str, str]) -> dict[str, float]:
     """Return the figures that a scorecard keeps with the measured times: ruff's next version may
     find other things.
     """

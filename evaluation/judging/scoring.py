@@ -16,7 +16,7 @@ from evaluation.completions import Completion
 from evaluation.judging.harness import Harness
 from evaluation.judging.judge import CompletionResult
 from evaluation.judging.quality import measured
-from evaluation.scorecard import Origin, Sample, Scorecard
+from evaluation.scorecard import Origin, Scorecard, ScoredSample
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ def completions_of(card: Scorecard) -> list[Completion]:
     ]
 
 
-def _sample(harness: Harness, each: CompletionResult, completion: Completion) -> Sample:
-    return Sample(
+def _sample(harness: Harness, each: CompletionResult, completion: Completion) -> ScoredSample:
+    return ScoredSample(
         task_id=each.task_id,
         sample=each.sample,
         completion=completion.text,
@@ -147,7 +147,7 @@ def _sample(harness: Harness, each: CompletionResult, completion: Completion) ->
     )
 
 
-def _references(harness: Harness, samples: Sequence[Sample]) -> dict[str, str]:
+def _references(harness: Harness, samples: Sequence[ScoredSample]) -> dict[str, str]:
     return {
         sample.task_id: harness.tasks[sample.task_id].canonical
         for sample in samples

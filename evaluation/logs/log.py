@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.promotion.rate import Incomparable
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard, ScoredSample
 
 MAX_UNMEASURED = 0.1  # share of tasks; with more of them missing the rest is another benchmark
 
@@ -92,8 +92,8 @@ def scorecard_of(log: Log, names: Sequence[str], path: Path, form: LogFormat) ->
     )
 
 
-def _sample(completion: LoggedCompletion, number: int, value: float) -> Sample:
-    return Sample(
+def _sample(completion: LoggedCompletion, number: int, value: float) -> ScoredSample:
+    return ScoredSample(
         task_id=completion.task_id,
         sample=number,
         completion=completion.program,

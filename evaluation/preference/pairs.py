@@ -20,7 +20,7 @@ from problems.columns import ProblemError
 Chosen = Literal["left", "right", "tie"]
 
 
-class Pair(BaseModel):
+class CompletionPair(BaseModel):
     """Two different completions of one task, with their contestants."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +50,7 @@ class Pair(BaseModel):
 
 def make_pairs(
     contestants: Sequence[Contestant], statements: Mapping[str, str], seed: int, most: int = 0
-) -> tuple[list[Pair], int]:
+) -> tuple[list[CompletionPair], int]:
     """Return the pairs, and the number of those left out because both texts are equal.
 
     Every two contestants meet on every task that both have, sample by sample; two texts meet once
@@ -62,7 +62,7 @@ def make_pairs(
             f"two of {', '.join(c.name for c in contestants)} have the same name",
             "rename a file: each contestant needs a name of its own",
         )
-    pairs_by_id: dict[str, Pair] = {}
+    pairs_by_id: dict[str, CompletionPair] = {}
     same = 0
     for one, other in combinations(contestants, 2):
         shared = sorted(one.completions.keys() & other.completions.keys())
@@ -84,7 +84,7 @@ def make_pairs(
                 id = hash_data([task, sorted((a, b))])[:16]
                 pairs_by_id.setdefault(
                     id,
-                    Pair(
+                    CompletionPair(
                         id=id,
                         problem_id=task,
                         statement=statements[task],
@@ -98,7 +98,7 @@ def make_pairs(
     return (ordered[:most] if most else ordered), same
 
 
-def order(pairs: Sequence[Pair], seed: int, judge: str) -> list[Pair]:
+def order(pairs: Sequence[CompletionPair], seed: int, judge: str) -> list[CompletionPair]:
     """Return all pairs in this judge's own order, so that fatigue affects other pairs for each
     judge.
     """

@@ -33,7 +33,7 @@ class Model(Fact):
     """The most important settings: algorithm, steps, learning rate, group size."""
 
 
-class Step(Fact):
+class FunnelStep(Fact):
     """One stage of the data's funnel."""
 
     stage: str
@@ -151,7 +151,7 @@ class ReportFacts(Fact):
     """The meaning of "before" in groups and examples: the champion, or the model that training
     started from.
     """
-    funnel: tuple[Step, ...] = ()
+    funnel: tuple[FunnelStep, ...] = ()
     curve: Curve | None = None
     pass_rates: tuple[float, ...] = ()
     """Pass rates of the ranked training problems, by the model that training started from."""

@@ -48,7 +48,7 @@ class Bar(NamedTuple):
     strong: bool = True
 
 
-class Pair(NamedTuple):
+class BeforeAfter(NamedTuple):
     """Before and after of one group of tasks, each as (share, low, high)."""
 
     label: str
@@ -147,7 +147,9 @@ def score_bars(bars: Sequence[Bar]) -> str:
     return svg(parts, axes.top + axes.height + AXIS)
 
 
-def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "after")) -> str:
+def before_after(
+    pairs: Sequence[BeforeAfter], labels: tuple[str, str] = ("before", "after")
+) -> str:
     """Plot two bars for each group, with intervals."""
     highest = 106 * max(high for pair in pairs for _, _, high in (pair.before, pair.after))
     axes = Axes((-0.5, len(pairs) - 0.5), (0, highest or 1), 26, 210)

@@ -20,7 +20,7 @@ from evaluation.promotion.gate import Rate, p_text, points, signed
 from evaluation.reports import plots
 from evaluation.reports.facts import Curve, Example, Group, Link, ReportFacts
 from evaluation.reports.live_curves import panels
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard, ScoredSample
 from problems.dataset.charts import histogram
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -167,7 +167,7 @@ def _pictures(facts: ReportFacts) -> dict[str, str]:
         pictures["curve"] = curve_picture(facts.curve)
     if facts.groups:
         pairs = [
-            plots.Pair(
+            plots.BeforeAfter(
                 g.label,
                 (g.before.share, g.before.low, g.before.high),
                 (g.after.share, g.after.low, g.after.high),
@@ -178,11 +178,11 @@ def _pictures(facts: ReportFacts) -> dict[str, str]:
     return {name: data_uri(picture) for name, picture in pictures.items()}
 
 
-def _first(samples: Iterable[Sample]) -> dict[str, Sample]:
+def _first(samples: Iterable[ScoredSample]) -> dict[str, ScoredSample]:
     return {sample.task_id: sample for sample in samples if sample.sample == 0}
 
 
-def _in_words(sample: Sample) -> str:
+def _in_words(sample: ScoredSample) -> str:
     words = {
         "AC": "solved",
         "WA": "wrong answer",

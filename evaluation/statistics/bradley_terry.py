@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.statistics.hypothesis_tests import Interval, mcnemar, wilson
-from rewards.choices import Choice
+from rewards.choices import ShownChoice
 from rewards.preference import bradley_terry
 
 DRAWS = 1000
@@ -212,10 +212,10 @@ def _summed(tasks: Sequence[Counter[tuple[str, str, str]]], indices: Iterable[in
 
 @lru_cache(maxsize=4096)  # with two contestants, most draws repeat earlier counts
 def _strengths(counts: Counts) -> Mapping[str, float]:
-    rows: list[Choice] = []
+    rows: list[ShownChoice] = []
     for (first, second, won), n in counts:
         rows += [
-            Choice(
+            ShownChoice(
                 problem_id="",
                 left=first,
                 right=second,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 from evaluation.promotion.gate import points, signed
-from experiments.acceptance.evidence import Evidence, gib
+from experiments.acceptance.evidence import TrainingRecords, gib
 from verl_jobs.planner.planner import RESERVE
 
 MINUTES, PART_MINUTES, START_MINUTES = 20.0, 8.0, 4.0
@@ -43,13 +43,13 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Part:
+class DrivePart:
     """What happens between two events of drive.py, and the checks of it."""
 
     name: str
     begins: str
     ends: str
-    checks: tuple[Callable[[Evidence], AcceptanceCheck], ...]
+    checks: tuple[Callable[[TrainingRecords], AcceptanceCheck], ...]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PartResult:
     checks: tuple[AcceptanceCheck, ...]
 
 
-def results(evidence: Evidence) -> Iterator[PartResult]:
+def results(evidence: TrainingRecords) -> Iterator[PartResult]:
     """Judge each part. A part whose end was not reached is `not run`, unless a check of the machine
     already failed; a part that has failed checks, or takes too long, is `failed`.
     """
@@ -77,7 +77,7 @@ def results(evidence: Evidence) -> Iterator[PartResult]:
         yield PartResult(part.name, state, round(ended - begun, 1), made)
 
 
-def measures(evidence: Evidence) -> Iterator[Measure]:
+def measures(evidence: TrainingRecords) -> Iterator[Measure]:
     """Yield what was measured beside the planner's figures, with a GPU's seconds and memory."""
     e, plan = evidence, evidence.plan
     planned = plan.seconds if plan else {}
@@ -102,7 +102,7 @@ def _passed(condition: bool) -> State:
     return "passed" if condition else "failed"
 
 
-def _machine(evidence: Evidence) -> AcceptanceCheck:
+def _machine(evidence: TrainingRecords) -> AcceptanceCheck:
     missing = [finding for finding in evidence.findings if finding.blocks]
     figures = "; ".join(f"{each.part}: {each.found}" for each in missing) or "nothing is missing"
     return AcceptanceCheck(
@@ -110,14 +110,14 @@ def _machine(evidence: Evidence) -> AcceptanceCheck:
     )
 
 
-def _part_time(evidence: Evidence, seconds: float) -> AcceptanceCheck:
+def _part_time(evidence: TrainingRecords, seconds: float) -> AcceptanceCheck:
     figures, limit = f"{seconds:.0f} s", f"at most {PART_MINUTES:.0f} minutes"
     if evidence.device == "cpu":
         return AcceptanceCheck("seconds", "not applicable", figures, limit)
     return AcceptanceCheck("seconds", _passed(seconds <= 60 * PART_MINUTES), figures, limit)
 
 
-def _supervised(evidence: Evidence) -> AcceptanceCheck:
+def _supervised(evidence: TrainingRecords) -> AcceptanceCheck:
     limit, facts = "the loss falls", evidence.warm_up
     if not facts or not facts["demonstrations"]:
         return AcceptanceCheck("loss", "not applicable", "there are no demonstrations", limit)
@@ -126,7 +126,7 @@ def _supervised(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck("loss", _passed(last < first), figures, limit)
 
 
-def _start(evidence: Evidence) -> AcceptanceCheck:
+def _start(evidence: TrainingRecords) -> AcceptanceCheck:
     seconds = evidence.events["first_step"] - evidence.events["started"]
     figures, limit = f"{seconds:.0f} s after the start", f"at most {START_MINUTES:.0f} minutes"
     if evidence.device == "cpu":
@@ -134,7 +134,7 @@ def _start(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck("first step", _passed(seconds <= 60 * START_MINUTES), figures, limit)
 
 
-def _engine(evidence: Evidence) -> AcceptanceCheck:
+def _engine(evidence: TrainingRecords) -> AcceptanceCheck:
     engine = evidence.training.engine
     if not evidence.rows:
         return AcceptanceCheck("engine", "failed", f"{engine}: no step was made", "a first step")
@@ -143,7 +143,7 @@ def _engine(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck("engine", _passed(tokens > 0), figures, "a first step with completions")
 
 
-def _training(evidence: Evidence) -> AcceptanceCheck:
+def _training(evidence: TrainingRecords) -> AcceptanceCheck:
     fsdp = (evidence.kill or {}).get("fsdp", {})
     steps, precision = evidence.training.steps, evidence.training.scale.precision
     made = evidence.rows[-1]["step"] if evidence.rows else 0
@@ -157,7 +157,7 @@ def _training(evidence: Evidence) -> AcceptanceCheck:
     )
 
 
-def _weights(evidence: Evidence) -> AcceptanceCheck:
+def _weights(evidence: TrainingRecords) -> AcceptanceCheck:
     name = "engine and trainer"
     limit = f"at most {MAX_DIFFERENCE} and {MAX_LOG_DIFFERENCE} nats, in every step"
     probability, log = evidence.values(DIFFERENCE), evidence.values(LOG_DIFFERENCE)
@@ -171,7 +171,7 @@ def _weights(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck(name, _passed(equal), figures, limit)
 
 
-def _resume(evidence: Evidence) -> AcceptanceCheck:
+def _resume(evidence: TrainingRecords) -> AcceptanceCheck:
     most, attempts = evidence.training.save_every, evidence.attempts
     limit = f"at most {most} steps repeated, none skipped, not from the start"
     if evidence.kill is None or len(attempts) < 2:
@@ -187,7 +187,7 @@ def _resume(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck("kill and resume", _passed(good and evidence.finished), figures, limit)
 
 
-def _scores(evidence: Evidence) -> AcceptanceCheck:
+def _scores(evidence: TrainingRecords) -> AcceptanceCheck:
     """Report other scores before and after; the gate's intervals are wide, so none must rise."""
     rows = [
         f"{each['name']} {points(each['champion']['share'])} to "
@@ -198,7 +198,7 @@ def _scores(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck("scores", "not applicable", "; ".join(rows) or "no benchmark was added")
 
 
-def _gate(evidence: Evidence) -> AcceptanceCheck:
+def _gate(evidence: TrainingRecords) -> AcceptanceCheck:
     decision = evidence.decision
     compared = decision["comparison"] if decision else None
     if not decision or not compared:
@@ -216,7 +216,7 @@ def _gate(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck("gate", _passed(decision["kind"] == "promote"), figures, "a promotion")
 
 
-def _memory(evidence: Evidence) -> AcceptanceCheck:
+def _memory(evidence: TrainingRecords) -> AcceptanceCheck:
     used, plan, reserve = max(evidence.values(MEMORY), default=None), evidence.plan, gib(RESERVE)
     limit = f"the plan and the {reserve:.0f} GiB that it keeps free"
     if evidence.device == "cpu":
@@ -230,7 +230,7 @@ def _memory(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck("memory", _passed(used <= planned + reserve), figures, limit)
 
 
-def _gpu(evidence: Evidence) -> AcceptanceCheck:
+def _gpu(evidence: TrainingRecords) -> AcceptanceCheck:
     peak, mean = evidence.load.get("gpu_percent", (None, None))
     if peak is None or mean is None:
         return AcceptanceCheck(
@@ -240,7 +240,7 @@ def _gpu(evidence: Evidence) -> AcceptanceCheck:
     return AcceptanceCheck("GPU in use", _passed(peak > 0), figures, "busy at some time")
 
 
-def _time(evidence: Evidence) -> AcceptanceCheck:
+def _time(evidence: TrainingRecords) -> AcceptanceCheck:
     minutes = evidence.record.took_minutes if evidence.record else 0.0
     figures, limit = f"{minutes:.1f} minutes", f"at most {MINUTES:.0f} on one GPU"
     if evidence.device == "cpu":
@@ -249,11 +249,11 @@ def _time(evidence: Evidence) -> AcceptanceCheck:
 
 
 PARTS = (
-    Part("machine", "started", "checked", (_machine,)),
-    Part("supervised", "checked", "supervised", (_supervised,)),
-    Part("engine", "supervised", "first_step", (_engine, _start)),
-    Part("reinforcement", "first_step", "killed", (_weights,)),
-    Part("kill and resume", "killed", "trained", (_resume, _training)),
-    Part("gate", "trained", "decided", (_gate, _scores)),
-    Part("speed", "started", "decided", (_memory, _gpu, _time)),
+    DrivePart("machine", "started", "checked", (_machine,)),
+    DrivePart("supervised", "checked", "supervised", (_supervised,)),
+    DrivePart("engine", "supervised", "first_step", (_engine, _start)),
+    DrivePart("reinforcement", "first_step", "killed", (_weights,)),
+    DrivePart("kill and resume", "killed", "trained", (_resume, _training)),
+    DrivePart("gate", "trained", "decided", (_gate, _scores)),
+    DrivePart("speed", "started", "decided", (_memory, _gpu, _time)),
 )

@@ -15,19 +15,19 @@ from resources.capacity import gpus_here, shape_of_start
 from resources.config.profile import Profile
 from resources.doctor import MachineCheck
 from resources.home import Home
-from resources.run_record import PipelineRun, Record
+from resources.run_record import PipelineRun, RunRecord
 from resources.settings import Settings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.metrics.machine import MEASURED
-from verl_jobs.planner.planner import Plan, estimate
+from verl_jobs.planner.planner import LayoutPlan, estimate
 from verl_jobs.planner.shapes import GIB, GPUS, Gpu
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TrainingRecords:
     """The records and metrics of a training that the acceptance checks read.
 
     attempts: steps with an update, by attempt of the training; rows: metrics of each step with an
@@ -37,7 +37,7 @@ class Evidence:
     device: str
     findings: Sequence[MachineCheck]
     training: Training
-    record: Record | None
+    record: RunRecord | None
     rows: Sequence[Row]
     attempts: Sequence[Sequence[int]]
     finished: bool
@@ -47,7 +47,7 @@ class Evidence:
     load: dict[str, tuple[float, float]]
     decision: dict[str, Any] | None
     benchmarks: Sequence[dict[str, Any]]  # of the run's report
-    plan: Plan | None  # for GPUs
+    plan: LayoutPlan | None  # for GPUs
 
     def median(self, metric: str) -> float | None:
         """Return the median over the steps; the first one is left out, because it warms up."""
@@ -60,12 +60,12 @@ class Evidence:
 
 def collect(
     device: str, folder: Path, settings: Settings, findings: Sequence[MachineCheck]
-) -> Evidence:
+) -> TrainingRecords:
     """Read the folder. Raises CorruptArtifact for a file that was changed afterwards."""
     home, profile = settings.home, settings.profile
     run, training = home.runs / RUN, training_folder(home)
     report = _json(home.reports / RUN / "summary.json") or {}
-    return Evidence(
+    return TrainingRecords(
         device=device,
         findings=findings,
         training=profile.training,
@@ -83,7 +83,7 @@ def collect(
     )
 
 
-def planned(profile: Profile) -> Plan | None:
+def planned(profile: Profile) -> LayoutPlan | None:
     """Return the planner's figures for this machine's GPU; None without one."""
     gpus, shape = gpus_here(), shape_of_start(profile)
     return estimate(shape, with_rates(gpus[0]), profile.training) if gpus and shape else None

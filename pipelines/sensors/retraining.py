@@ -23,7 +23,7 @@ from resources import lease
 from resources.config.profile import Automation
 from resources.registry.ledger import Entry
 from resources.run_context import PARTITION, RunContext
-from resources.run_record import Record, next_id, readable
+from resources.run_record import RunRecord, next_id, readable
 
 KEY = "ratchet/key"  # tag of the retrainings of one cause
 MAX_STARTS = 100  # that are read of Dagster's runs, newest first
@@ -160,7 +160,7 @@ def wait_reason(
 
 
 def _find_regression(
-    run_context: RunContext, champion: Entry, record: Record, alpha: float
+    run_context: RunContext, champion: Entry, record: RunRecord, alpha: float
 ) -> tuple[str, Regression] | None:
     """Return the first benchmark on which this rescore is significantly worse than the score of the
     champion's promotion; None if there is none.

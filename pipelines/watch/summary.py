@@ -14,7 +14,7 @@ from artifacts.integrity import reading
 from evaluation.promotion.methods import name_of_test
 from evaluation.promotion.summary import decision_summary
 from pipelines.watch.text import print_text
-from resources.run_record import Record
+from resources.run_record import RunRecord
 
 HEAD = {
     "promote": ("green", "PROMOTED"),
@@ -23,7 +23,7 @@ HEAD = {
 }
 
 
-def show(report: Path, record: Record, console: Console) -> None:
+def show(report: Path, record: RunRecord, console: Console) -> None:
     """Print the summary of a run. report: the folder with `summary.json` and `index.html`.
 
     Raises CorruptArtifact for a damaged `summary.json`.

@@ -74,7 +74,7 @@ def stages_of(profile: Profile, stages: Iterable[str] = RUN) -> list[str]:
     return [name for name in stages if not (profile.dataset and name in PREPARING[:-1])]
 
 
-class Curve:
+class MetricCurves:
     """Metrics of the newest training in a folder, over all of its attempts."""
 
     def __init__(self, folder: Path) -> None:
@@ -116,7 +116,7 @@ class View:
         self.rows = {
             name: StageRow(STAGES[name].title if name in STAGES else name) for name in stages
         }
-        self.curve = Curve(folder / "training")
+        self.curve = MetricCurves(folder / "training")
         self.began = time.time()
         self.memory_gib = self.peak_gib = 0.0
         self.notes: list[str] = []

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from problems.cleaning.contamination import GatedIndex, Overlap, suspects
-from problems.cleaning.duplicates import Duplicates, Group, duplicates
+from problems.cleaning.duplicates import DuplicateGroup, Duplicates, duplicates
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.licences import is_allowed
@@ -123,7 +123,7 @@ def leaking(
     } | reasons
 
 
-def doubled(group: Group) -> list[Removed]:
+def doubled(group: DuplicateGroup) -> list[Removed]:
     """Return the problems removed as duplicates of a kept one."""
     return [
         Removed(

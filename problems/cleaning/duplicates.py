@@ -65,7 +65,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Group:
+class DuplicateGroup:
     """Equal problems: the one that is kept, why, and the others."""
 
     kept: str  # id; the name of the column in evidence files
@@ -80,7 +80,7 @@ class Duplicates:
     capped: number of overfull buckets; uncompared: number of comparisons skipped.
     """
 
-    groups: tuple[Group, ...] = ()
+    groups: tuple[DuplicateGroup, ...] = ()
     capped: int = 0
     uncompared: int = 0
 
@@ -91,7 +91,7 @@ class ByPlace(Protocol[T_co]):
     def __getitem__(self, place: int, /) -> T_co: ...
 
 
-class Rank(NamedTuple):
+class KeepRank(NamedTuple):
     """Decides which of two equal problems is kept: the one with the lower rank."""
 
     split: int
@@ -109,7 +109,7 @@ class Marks:
     Problems with equal marks are equal. Ranks and parents may be looked up in a database.
     """
 
-    ranks: ByPlace[Rank]
+    ranks: ByPlace[KeepRank]
     statements: Hashes  # (n,)
     # (n,): tests and solutions; 0 without a solution, or if no other problem has the same tests
     solved: Hashes
@@ -153,8 +153,8 @@ def marks(problems: Sequence[Problem], *, alone: bool = True) -> Marks:
     )
 
 
-def rank(problem: Problem) -> Rank:
-    return Rank(
+def rank(problem: Problem) -> KeepRank:
+    return KeepRank(
         SPLIT_ORDER.index(problem.split),
         bool(problem.parents) or is_production(problem),
         -len(problem.tests),
@@ -197,12 +197,12 @@ class Found:
             members[first].append(place)
         return members
 
-    def groups(self, marked: Marks) -> Iterator[Group]:
+    def groups(self, marked: Marks) -> Iterator[DuplicateGroup]:
         """Yield the groups by the id of the problem that is kept; members by id."""
         for first in sorted(self.members, key=lambda place: marked.ranks[place].problem_id):
             ranks = {place: marked.ranks[place] for place in self.members[first]}
             others = sorted(ranks, key=lambda place: ranks[place].problem_id)
-            yield Group(
+            yield DuplicateGroup(
                 marked.ranks[first].problem_id,
                 _why([marked.ranks[first], *ranks.values()]),
                 tuple(self._member(place, marked) for place in others),
@@ -328,7 +328,7 @@ def _tested(problem: Problem) -> int:
     return key("\n".join(sorted(tests(problem) or map(str, problem.tests))))
 
 
-def _why(group: Sequence[Rank]) -> str:
+def _why(group: Sequence[KeepRank]) -> str:
     """Say why the first is kept: the first criterion in which it ranks before all others."""
     split, derived, tested, solved, _ = zip(*group, strict=True)
     part = f"of part {SPLIT_ORDER[group[0].split]}"

@@ -29,7 +29,7 @@ CHUNK = 4096
 
 
 @dataclass(frozen=True)
-class Pairs:
+class CandidatePairs:
     """Candidate pairs of rows, each once, in order; `left` comes before `right`.
 
     capped: number of overfull buckets; uncompared: number of pairs skipped in them.
@@ -122,7 +122,7 @@ class InMemory:
 
 def alike(
     rows: Signatures | Rows, first: int | None = None, least: float = 0.0, cap: int = 32
-) -> Pairs:
+) -> CandidatePairs:
     """Return candidate pairs among the rows.
 
     first: only pairs of one of the first `first` rows with one of the others. least: minimum share
@@ -155,7 +155,7 @@ def alike(
             beyond = beyond[(order[starts[beyond] + cap] < first) & (order[beyond] >= first)]
         capped += np.unique(starts[beyond]).size
         uncompared += int((place[beyond] - cap).sum())
-    return Pairs(
+    return CandidatePairs(
         (known >> np.uint64(32)).astype(np.int64),
         (known & np.uint64(0xFFFFFFFF)).astype(np.int64),
         capped,

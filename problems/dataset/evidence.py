@@ -21,7 +21,7 @@ from typing import Any
 from artifacts.store import Store
 from problems.cleaning.contamination import Overlap
 from problems.cleaning.curation import Curated
-from problems.cleaning.duplicates import Group
+from problems.cleaning.duplicates import DuplicateGroup
 from problems.dataset.rows_json import json_list
 
 DUPLICATES, CONTAMINATION, SUSPECTS = "duplicates.json", "contamination.json", "suspects.json"
@@ -48,7 +48,7 @@ class Evidence:
     overlaps: Sequence[Overlap]
     removed: Set[str]
     suspects: Mapping[str, Sequence[Mapping[str, str]]]
-    groups: Iterable[Group]
+    groups: Iterable[DuplicateGroup]
     capped: int
     uncompared: int
 

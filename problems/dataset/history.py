@@ -33,7 +33,7 @@ MAX_COMPARED = 20_000  # ids compared with a mistyped one
 
 
 @dataclass(frozen=True)
-class Step:
+class StageResult:
     """The result of a stage.
 
     went: True if the problem was kept, False if the stage removed it, None if it only reports.
@@ -76,18 +76,18 @@ def _near(artifacts: Mapping[str, Artifact], problem_id: str) -> list[str]:
 
 def history(
     artifacts: Mapping[str, Artifact], rankings: Iterable[Artifact], problem: Problem
-) -> list[Step]:
+) -> list[StageResult]:
     """Return the steps in the order of the stages.
 
     rankings: the versions of `difficulty_rankings`, oldest first. A stage that has not run, or that
     the problem did not reach, has no step.
     """
-    steps: list[Step] = []
+    steps: list[StageResult] = []
     for name in SOURCES:
         if (artifact := artifacts.get(name)) and _has(artifact.path, problem):
             # Derived problems are verified in their own stage.
             steps += [
-                Step(name, _origin(problem), True),
+                StageResult(name, _origin(problem), True),
                 *_verification_steps(artifact, problem),
             ]
     for name in REMOVING:
@@ -106,11 +106,13 @@ def history(
         if removal:
             return [
                 *steps,
-                Step(name, f"{removal['reason']}: {removal['detail']}".removesuffix(": "), False),
+                StageResult(
+                    name, f"{removal['reason']}: {removal['detail']}".removesuffix(": "), False
+                ),
                 *details(artifact, problem),
             ]
         if _has(artifact.path, problem):
-            steps += [Step(name, "kept", True), *details(artifact, problem)]
+            steps += [StageResult(name, "kept", True), *details(artifact, problem)]
     if (clean := artifacts.get("clean_problems")) and _has(clean.path, problem):
         steps += _difficulty(clean, rankings, artifacts.get("item_response"), problem)
     return steps
@@ -129,11 +131,11 @@ def _origin(problem: Problem) -> str:
     )
 
 
-def _verification_steps(artifact: Artifact, problem: Problem) -> Iterator[Step]:
+def _verification_steps(artifact: Artifact, problem: Problem) -> Iterator[StageResult]:
     """Yield the measurements of verification: the references' cost, the strength of the tests."""
     for row in _json(artifact.path / MEASURED):
         if row["problem_id"] == problem.problem_id:
-            yield Step(
+            yield StageResult(
                 "",
                 (
                     f"its slowest test took a reference {row['wall_s']:.2g} s, the largest "
@@ -144,12 +146,14 @@ def _verification_steps(artifact: Artifact, problem: Problem) -> Iterator[Step]:
         if problem.agreement is not None:
             count = len(problem.samples)
             passing = f"{round(problem.agreement * count)} of {count} samples of a model"
-            yield Step("", f"verified by a solver, without a reference: {passing} pass its tests")
+            yield StageResult(
+                "", f"verified by a solver, without a reference: {passing} pass its tests"
+            )
         for row in pq.read_table(
             artifact.path / STRENGTH, filters=[("problem_id", "=", problem.problem_id)]
         ).to_pylist():
             added = f", {row['added_tests']} tests added" if row["added_tests"] else ""
-            yield Step(
+            yield StageResult(
                 "",
                 (
                     f"{row['killed']} of {row['mutants']} broken copies of its solution are "
@@ -158,17 +162,17 @@ def _verification_steps(artifact: Artifact, problem: Problem) -> Iterator[Step]:
             )
 
 
-def _evidence(artifact: Artifact, problem: Problem) -> Iterator[Step]:
+def _evidence(artifact: Artifact, problem: Problem) -> Iterator[StageResult]:
     for report in _json(artifact.path / CONTAMINATION):
         if report["problem_id"] == problem.problem_id:
             for row in report["resembles"]:
                 what = "a leak" if row["leak"] else "a suspicion, which keeps the problem"
                 how = f"{row['kind']} {row['detail']}".strip()
-                yield Step("", f"like {row['gated_id']}: {how} ({what})")
+                yield StageResult("", f"like {row['gated_id']}: {how} ({what})")
     for group in _json(artifact.path / DUPLICATES)["groups"]:
         members = {member["problem_id"]: member for member in group["others"]}
         if problem.problem_id == group["kept"]:
-            yield Step(
+            yield StageResult(
                 "",
                 (
                     f"kept of a group of {len(members) + 1} that are the same: {group['why']}; "
@@ -176,12 +180,12 @@ def _evidence(artifact: Artifact, problem: Problem) -> Iterator[Step]:
                 ),
             )
         elif problem.problem_id in members:
-            yield Step("", f"in a group of which {group['kept']} is kept: {group['why']}")
+            yield StageResult("", f"in a group of which {group['kept']} is kept: {group['why']}")
 
 
 def _difficulty(
     clean: Artifact, rankings: Iterable[Artifact], scaled: Artifact | None, problem: Problem
-) -> Iterator[Step]:
+) -> Iterator[StageResult]:
     """Yield the static difficulty, then the difficulty measured with models."""
     score = read_difficulty(clean.path / FEATURES)[problem.problem_id]
     weight = next(
@@ -193,14 +197,14 @@ def _difficulty(
         if weight
         else ""
     )
-    yield Step("difficulty", f"static {score:.2f} of 1{weight_text}")
+    yield StageResult("difficulty", f"static {score:.2f} of 1{weight_text}")
     for ranking in rankings:
         ranks = read_ranks(ranking.path / "ranks.parquet")
         for row in ranks:
             if (row.problem_id, row.problem_hash) == (problem.problem_id, problem.content_hash):
                 who = ranking.manifest.facts.get("policy") or ranking.manifest.inputs["policy"][:12]
                 place = f"{row.rank + 1} of {len(ranks)} from easy to hard"
-                yield Step(
+                yield StageResult(
                     "ranked",
                     (
                         f"{who} solved it {row.passed} of {row.n} times ({row.low:.2f} to "
@@ -212,7 +216,7 @@ def _difficulty(
         for estimate in read_scale(scaled.path).difficulties:
             if estimate.name == key:
                 count = len(scaled.manifest.facts["checkpoints"])
-                yield Step(
+                yield StageResult(
                     "one scale",
                     (
                         f"difficulty {estimate.value:+.2f} ± {1.96 * estimate.error:.2f} logits, "

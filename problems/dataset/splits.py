@@ -15,7 +15,7 @@ from problems.schema import Problem, Split
 
 
 @dataclass(frozen=True)
-class Part:
+class SplitPart:
     """A part that is taken from the training problems: a share, within limits."""
 
     split: Split
@@ -28,11 +28,11 @@ class Part:
         return min(max(count * self.percent // 100, self.least), self.most)
 
 
-VALIDATION = Part("validation", 5, 8, 256)
-HELDOUT = Part("heldout", 10, 16, 1024)
+VALIDATION = SplitPart("validation", 5, 8, 256)
+HELDOUT = SplitPart("heldout", 10, 16, 1024)
 
 
-def with_parts(problems: Sequence[Problem], parts: Sequence[Part]) -> list[Problem]:
+def with_parts(problems: Sequence[Problem], parts: Sequence[SplitPart]) -> list[Problem]:
     """Return the problems, in their order, with these parts.
 
     A part that no problem names is taken from the training problems: those with the smallest hashes

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from problems.cleaning.contamination import Overlap
 from problems.cleaning.curation import LicenceCounts
-from problems.cleaning.duplicates import Marks, Places, Rank
+from problems.cleaning.duplicates import KeepRank, Marks, Places
 from problems.cleaning.signature_file import SignatureFile, SignatureRows
 from problems.cleaning.sketch import Sketch
 from problems.funnel import Removed, Stage
@@ -277,9 +277,9 @@ class WholeSet:
         ).fetchone()
         return row
 
-    def _rank(self, place: int) -> Rank:
+    def _rank(self, place: int) -> KeepRank:
         row = self._one("split, derived, tests, solutions, problem_id", place)
-        return Rank(row[0], bool(row[1]), row[2], row[3], str(row[4]))
+        return KeepRank(row[0], bool(row[1]), row[2], row[3], str(row[4]))
 
     def _parents(self, place: int) -> tuple[str, ...]:
         parents = self._one("parents", place)[0]

@@ -15,7 +15,7 @@ from problems.wilson import wilson
 
 
 @dataclass(frozen=True)
-class Rank:
+class PassRateRank:
     """The pass rate of one problem; rank 0 is the easiest.
 
     `passed` of `n` scored completions passed; `low` to `high` is the 95 % Wilson interval of the
@@ -52,7 +52,7 @@ def rank(
     outcomes: Mapping[str, Sequence[bool]],
     problem_hashes: Mapping[str, str] | None = None,
     checkpoint_hash: str = "",
-) -> list[Rank]:
+) -> list[PassRateRank]:
     """Rank problems, easiest first, equal rates by id.
 
     outcomes: for each problem, whether each scored completion passed; the caller leaves out
@@ -66,7 +66,7 @@ def rank(
     for place, problem_id in enumerate(sorted(rates, key=lambda key: (-rates[key], key))):
         n, passed = len(outcomes[problem_id]), sum(outcomes[problem_id])
         ranks.append(
-            Rank(
+            PassRateRank(
                 problem_id,
                 n,
                 passed,
@@ -80,16 +80,16 @@ def rank(
     return ranks
 
 
-def write_ranks(ranks: Sequence[Rank], path: Path) -> None:
+def write_ranks(ranks: Sequence[PassRateRank], path: Path) -> None:
     write_table(pa.Table.from_pylist([asdict(row) for row in ranks], schema=SCHEMA), path)
 
 
-def read_ranks(path: Path) -> list[Rank]:
+def read_ranks(path: Path) -> list[PassRateRank]:
     """Read a ranking. Raises FileNotFoundError, or ProblemError if the file is not a ranking."""
     try:
         rows = pq.read_table(path, schema=SCHEMA).to_pylist()
         return [
-            Rank(**{name: value for name, value in row.items() if value is not None})
+            PassRateRank(**{name: value for name, value in row.items() if value is not None})
             for row in rows
         ]
     except (pa.ArrowException, TypeError) as error:
@@ -101,7 +101,7 @@ def read_ranks(path: Path) -> list[Rank]:
 
 
 def counts(
-    rankings: Iterable[tuple[int, Sequence[Rank]]],
+    rankings: Iterable[tuple[int, Sequence[PassRateRank]]],
 ) -> dict[tuple[str, str], tuple[int, int]]:
     """Return the counts for an item-response fit.
 

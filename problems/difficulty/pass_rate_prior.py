@@ -15,7 +15,7 @@ from statistics import fmean
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from problems.difficulty.difficulty import Rank
+from problems.difficulty.difficulty import PassRateRank
 from problems.schema import Problem, write_table
 
 FILE = "expected.parquet"  # next to the training rows
@@ -51,7 +51,7 @@ SCHEMA = pa.schema(
 
 
 def expect(
-    problems: Iterable[Problem], ranks: Sequence[Rank], weights: Mapping[str, float]
+    problems: Iterable[Problem], ranks: Sequence[PassRateRank], weights: Mapping[str, float]
 ) -> list[ExpectedPassRate]:
     """Return one row per problem, in the given order.
 

@@ -13,12 +13,12 @@ from problems.columns import ProblemError
 from problems.reading.own import own
 from problems.reading.prose import program
 from problems.reading.rows import local_rows
-from problems.reading.source import Loaded, Rejected, text
+from problems.reading.source import LoadedRows, Rejected, text
 
 NAME = "samples"
 
 
-def with_samples(loaded: Loaded, path: Path) -> Loaded:
+def with_samples(loaded: LoadedRows, path: Path) -> LoadedRows:
     """Return the source with the samples of the file; a row of no problem is rejected.
 
     Ids may lack the source's name. Raises FileNotFoundError and ProblemError if there is nothing to
@@ -39,7 +39,7 @@ def with_samples(loaded: Loaded, path: Path) -> Loaded:
             samples.setdefault(known, []).append(program(completion))
         except ProblemError as error:
             rejected.append(Rejected(where, error.reason, error.fix))
-    return Loaded(
+    return LoadedRows(
         loaded.source,
         [
             replace(problem, extra=problem.extra | {"samples": [*problem.samples, *samples[key]]})

@@ -28,7 +28,7 @@ class Rejected:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedRows:
     """The rows of a source: each is in one of the two lists.
 
     Rows with further samples of the same problem are one problem.

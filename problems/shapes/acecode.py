@@ -12,7 +12,7 @@ from typing import Any
 from problems.reading.cases import asserts
 from problems.reading.prose import program, statement
 from problems.reading.source import Record, Row, texts
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 
 
 def _key(row: Row) -> str:
@@ -43,7 +43,7 @@ def read(row: Row, where: str) -> Record:
     return record | ({"samples": samples} if samples else {})
 
 
-ACECODE = Shape(
+ACECODE = RowShape(
     "acecode",
     "AceCode-87K, AceCode-V2-122K",
     ("id", "question", "source"),

@@ -15,7 +15,7 @@ from problems.reading.cases import solved
 from problems.reading.prose import messages, programs, statement
 from problems.reading.source import Record, Row
 from problems.shapes import rllm
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 
 CODE = ("code", "coding")
 
@@ -50,7 +50,7 @@ def read(row: Row, where: str) -> Record:
     return solved(record, solutions)
 
 
-CHAT = Shape(
+CHAT = RowShape(
     name="verl",
     about="Eurus-2-RL-Data, PRIME's code rows, rLLM's parquet for verl",
     keys=("data_source", "prompt", "reward_model"),

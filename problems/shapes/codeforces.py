@@ -13,7 +13,7 @@ from problems.columns import ProblemError
 from problems.reading.cases import read_tests
 from problems.reading.input_output import MAX_TESTS
 from problems.reading.source import Record, Row, text, texts
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 from sandbox.reading import shown
 
 PARTS = (("input_format", "Input"), ("output_format", "Output"), ("note", "Note"))
@@ -83,7 +83,7 @@ def _refuse(row: Row, where: str) -> None:
             raise ProblemError(what, "only programs on standard input are judged", where)
 
 
-CODEFORCES = Shape(
+CODEFORCES = RowShape(
     "codeforces",
     "open-r1/codeforces",
     ("id", "contest_id", "description", "examples", "official_tests"),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from problems.reading.cases import read_tests, solved, value_of
 from problems.reading.prose import programs, statement
 from problems.reading.source import Record, Row
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 
 
 def read(row: Row, where: str) -> Record:
@@ -29,7 +29,7 @@ def read(row: Row, where: str) -> Record:
     return solved(record, solutions)
 
 
-DEEPCODER = Shape(
+DEEPCODER = RowShape(
     "deepcoder",
     "DeepCoder-Preview-Dataset (primeintellect, taco, lcbv5, codeforces)",
     ("problem", "tests"),

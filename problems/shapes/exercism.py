@@ -15,7 +15,7 @@ from problems.columns import ProblemError
 from problems.reading.program_imports import take_imports
 from problems.reading.prose import statement
 from problems.reading.source import Read, Record, Row, python, text
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 
 CONFIG = Path(".meta") / "config.json"
 DOCUMENTS = ("introduction.md", "instructions.md", "instructions.append.md")
@@ -90,7 +90,7 @@ def _joined(folder: Path, names: list[str]) -> str:
     return "\n\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
-EXERCISM = Shape(
+EXERCISM = RowShape(
     "exercism",
     "Exercism's Python track",
     ("exercise", "module", "instructions", "unittests", "example"),

@@ -11,7 +11,7 @@ from problems.reading.cases import read_tests, solved
 from problems.reading.prose import programs, statement
 from problems.reading.pytest_module import pytest_tests
 from problems.reading.source import Record, Row, text
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 
 
 def _key(row: Row) -> str:
@@ -30,7 +30,7 @@ def read(row: Row, where: str) -> Record:
     return solved(record | {"statement": statement(row, "question", where)}, solutions)
 
 
-KODCODE = Shape(
+KODCODE = RowShape(
     name="kodcode",
     about="KodCode-V1, KodCode-Light-RL-10K",
     keys=("question", "solution", "subset"),

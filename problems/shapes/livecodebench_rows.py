@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from problems.reading.source import Record, Row
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 from problems.sources.livecodebench import convert
 
 COLUMNS = (
@@ -36,7 +36,7 @@ def read(row: Row, where: str) -> Record:
     }
 
 
-LIVECODEBENCH_ROWS = Shape(
+LIVECODEBENCH_ROWS = RowShape(
     "livecodebench",
     "LiveCodeBench, code generation",
     ("question_id", "question_content", "public_test_cases", "private_test_cases"),

@@ -11,7 +11,7 @@ import re
 
 from problems.columns import ProblemError
 from problems.reading.source import Record, Row, python, text
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 from problems.sources.humaneval import docstring
 
 _NAME = re.compile(r"(HumanEval|mbpp)_(\d+)_", re.IGNORECASE)
@@ -58,7 +58,7 @@ def _check(written: str, where: str) -> tuple[str, str]:
     return ast.unparse(ast.Module(body, [])), called[0]
 
 
-MULTIPL_E = Shape(
+MULTIPL_E = RowShape(
     "multipl_e",
     "MultiPL-E's humaneval-py and mbpp-py",
     ("name", "language", "prompt", "tests", "stop_tokens"),

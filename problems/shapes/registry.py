@@ -9,7 +9,7 @@ from typing import Any
 from problems import shapes
 from problems.columns import COLUMNS
 from problems.reading.source import Record, Row
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 from sandbox.discovery import entries
 from sandbox.protocol import Limits
 
@@ -19,11 +19,11 @@ LIMITS = asdict(Limits.of_work(10.0, memory_mb=512))
 
 # A row with the keys of several shapes has the shape with the most keys.
 SHAPES = sorted(
-    entries(shapes, Shape, "name").values(), key=lambda shape: (-len(shape.keys), shape.name)
+    entries(shapes, RowShape, "name").values(), key=lambda shape: (-len(shape.keys), shape.name)
 )
 
 
-def shape_of(row: Row) -> Shape | None:
+def shape_of(row: Row) -> RowShape | None:
     """Return the first shape that the row has; None for a row in the columns of the schema."""
     if "statement" in row:
         return None

@@ -15,7 +15,7 @@ from problems.reading.cases import read_tests, solved
 from problems.reading.prose import programs, statement
 from problems.reading.pytest_module import pytest_tests
 from problems.reading.source import Record, Row
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 
 # LiveCodeBench's instructions, which rLLM writes around the statement.
 _BEFORE = re.compile(
@@ -49,7 +49,7 @@ def read(row: Row, where: str) -> Record:
     return solved(record, solutions)
 
 
-RLLM = Shape(
+RLLM = RowShape(
     "rllm",
     "rLLM's parquet",
     ("question", "ground_truth", "data_source"),

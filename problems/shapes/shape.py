@@ -9,7 +9,7 @@ from problems.reading.source import Record, Row
 
 
 @dataclass(frozen=True)
-class Shape:
+class RowShape:
     """A shape of rows. `read(row, where)` raises ProblemError that begins with `where`.
 
     keys: the row has all of them. fits: decides where several shapes have the same keys.

@@ -14,7 +14,7 @@ from problems.columns import ProblemError
 from problems.reading.cases import read_tests, solved, value_of
 from problems.reading.prose import programs, statement
 from problems.reading.source import Record, Row
-from problems.shapes.shape import Shape
+from problems.shapes.shape import RowShape
 from sandbox.reading import shown
 
 STATEMENTS = ("problem_statement", "prompt", "problem")
@@ -43,7 +43,7 @@ def read(row: Row, where: str) -> Record:
     return solved(record, solutions)
 
 
-VERIFICATION_INFO = Shape(
+VERIFICATION_INFO = RowShape(
     "verification_info",
     "open-r1/verifiable-coding-problems-python, SYNTHETIC-1, SYNTHETIC-2",
     ("verification_info",),

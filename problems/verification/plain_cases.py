@@ -21,7 +21,7 @@ MAX_LISTS = 30  # of a program that are compared with each other
 MIN_KEYS = 2  # a program that tells one input from all others is no table
 
 
-class Case(NamedTuple):
+class PlainCase(NamedTuple):
     """A test that names its input and result as plain values."""
 
     given: tuple[Any, ...]
@@ -31,7 +31,7 @@ class Case(NamedTuple):
 def plain_fault(problem: Problem) -> tuple[str, str] | None:
     """Return reason and detail of a fault that tests and solutions show, else None."""
     cases = list(_cases(problem))
-    first: dict[str, Case] = {}
+    first: dict[str, PlainCase] = {}
     for case in cases if problem.checker is None else ():
         before = first.setdefault(repr(case.given), case)
         if not _same(problem, before.expected, case.expected):
@@ -50,18 +50,18 @@ def plain_fault(problem: Problem) -> tuple[str, str] | None:
     return None
 
 
-def _cases(problem: Problem) -> Iterator[Case]:
+def _cases(problem: Problem) -> Iterator[PlainCase]:
     for test in problem.tests:
         if problem.style == "stdio":
-            yield Case((test["stdin"],), test["stdout"])
+            yield PlainCase((test["stdin"],), test["stdout"])
         elif problem.style == "call":
             keywords = tuple(sorted((test.get("kwargs") or {}).items()))
-            yield Case((*test["args"], *keywords), test["expected"])
+            yield PlainCase((*test["args"], *keywords), test["expected"])
         elif problem.style == "assert" and (case := _of_assert(test["source"])):
             yield case
 
 
-def _of_assert(source: str) -> Case | None:
+def _of_assert(source: str) -> PlainCase | None:
     """Return the case of a test whose only assert is `candidate(values) == value`, else None."""
     tree = tree_of(source)
     asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)] if tree else []
@@ -75,7 +75,7 @@ def _of_assert(source: str) -> Case | None:
         ]:
             try:
                 given = tuple(ast.literal_eval(each) for each in args)
-                return Case(given, ast.literal_eval(expected))
+                return PlainCase(given, ast.literal_eval(expected))
             except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 return None  # an expression, not a value
     return None

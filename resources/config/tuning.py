@@ -23,7 +23,7 @@ from artifacts.section import Section
 Value = bool | int | float | str
 
 
-class Span(Section):
+class KeyRange(Section):
     """The values of one key.
 
     One of `log_uniform: [low, high]`, `uniform: [low, high]` and `choice: [a, b, ...]`.
@@ -34,11 +34,11 @@ class Span(Section):
     choice: tuple[Value, ...] | None = None
 
     @model_validator(mode="after")
-    def is_one(self) -> Span:
+    def is_one(self) -> KeyRange:
         spans = self.model_dump(exclude_none=True)
         if len(spans) != 1:
             raise ValueError(
-                f"give one of {', '.join(Span.model_fields)}, got {', '.join(spans) or 'none'}"
+                f"give one of {', '.join(KeyRange.model_fields)}, got {', '.join(spans) or 'none'}"
             )
         if self.choice is not None and len(set(map(repr, self.choice))) < 2:
             raise ValueError(
@@ -71,13 +71,13 @@ class Span(Section):
 class Tuning(Section):
     """The search of `ratchet tune` (docs/how-to/tuning.md)."""
 
-    space: Mapping[str, Span] = {
-        "training.learning_rate": Span(log_uniform=(5e-5, 6e-4)),
-        "training.kl_coefficient": Span(choice=(0.0, 0.001, 0.01)),
-        "training.entropy_coefficient": Span(choice=(0.0, 0.001, 0.01)),
-        "training.temperature": Span(uniform=(0.7, 1.2)),
-        "training.scale.updates": Span(choice=(1, 2)),
-        "training.clip": Span(choice=(0.1, 0.2, 0.3)),
+    space: Mapping[str, KeyRange] = {
+        "training.learning_rate": KeyRange(log_uniform=(5e-5, 6e-4)),
+        "training.kl_coefficient": KeyRange(choice=(0.0, 0.001, 0.01)),
+        "training.entropy_coefficient": KeyRange(choice=(0.0, 0.001, 0.01)),
+        "training.temperature": KeyRange(uniform=(0.7, 1.2)),
+        "training.scale.updates": KeyRange(choice=(1, 2)),
+        "training.clip": KeyRange(choice=(0.1, 0.2, 0.3)),
     }
     """Key of `training` -> one of `{log_uniform: [low, high]}`, `{uniform: [low, high]}`, `{choice:
     [a, b]}`. Clips have an effect from two updates on.
@@ -112,7 +112,7 @@ class Tuning(Section):
 
     @field_validator("space")
     @classmethod
-    def is_some(cls, space: Mapping[str, Span]) -> Mapping[str, Span]:
+    def is_some(cls, space: Mapping[str, KeyRange]) -> Mapping[str, KeyRange]:
         if not space:
             raise ValueError(
                 "the search space is empty: name keys of `training`, or remove `space` for the "

@@ -50,7 +50,7 @@ class TrainingFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Head:
+class RayHead:
     address: str
     dashboard: str
 
@@ -175,7 +175,7 @@ def responds(address: str) -> bool:
 
 def ensure_head(
     folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0
-) -> Head:
+) -> RayHead:
     """Return the private Ray of this folder for trainings: the running one, or a new one.
 
     This process holds it from now on.
@@ -196,14 +196,14 @@ def ensure_head(
     return head
 
 
-def _running(folder: Path) -> Head | None:
+def _running(folder: Path) -> RayHead | None:
     if not (about := ray_head.described(folder / "head.json")):
         return None
     try:
         os.kill(about["pid"], 0)
     except ProcessLookupError:
         return None
-    return Head(about["address"], about["dashboard"])
+    return RayHead(about["address"], about["dashboard"])
 
 
 def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
 from rewards.battery.mutations import (
-    Draft,
+    CompletionDraft,
     Mutation,
     of_costs,
     of_phrases,
@@ -50,7 +50,7 @@ class ExploitAttempt:
 
     feature: str
     name: str
-    draft: Draft
+    draft: CompletionDraft
     report: Report
     step: int = 0
     confirmable: bool = True
@@ -275,14 +275,14 @@ class Proposals:
                 yield ExploitAttempt(
                     "output",
                     f"it gives {phrase!r}",
-                    Draft(returning),
+                    CompletionDraft(returning),
                     with_detail(plain.report, Verdict.WA, f"got {phrase!r}"),
                 )
                 raising = f"raise ValueError({phrase!r})\n"
                 yield ExploitAttempt(
                     "output",
                     f"it raises {phrase!r}",
-                    Draft(f"{head}\n    {raising}" if head else raising),
+                    CompletionDraft(f"{head}\n    {raising}" if head else raising),
                     with_detail(plain.report, Verdict.RE, f"raised ValueError: {phrase}"),
                 )
         denied = replace(plain.report, denied={"execve": 3, "socket": 2})

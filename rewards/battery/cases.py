@@ -16,7 +16,7 @@ MEGA = 10_000_000
 
 
 @dataclass(frozen=True)
-class Case:
+class BatteryCase:
     """A task with completions whose order is known. `solved`: other ways to write the reference."""
 
     task: RewardTask
@@ -71,7 +71,7 @@ TOTAL = _problem(
 )
 
 CODE = {
-    "call": Case(
+    "call": BatteryCase(
         MEDIAN,
         (
             "def median(xs):\n    s, n = sorted(xs), len(xs)\n"
@@ -79,14 +79,14 @@ CODE = {
         ),
         "def median(xs):\n    return sum(xs)\n",
     ),
-    "assert": Case(
+    "assert": BatteryCase(
         BALANCED,
         "def is_balanced(text):\n    depth = 0\n    for c in text:\n"
         "        depth += (c == '(') - (c == ')')\n        if depth < 0:\n"
         "            return False\n    return depth == 0\n",
         "def is_balanced(text):\n    return text.count('(') == text.count(')')\n",
     ),
-    "stdio": Case(TOTAL, "print(sum(map(int, input().split())))\n", "print(0)\n"),
+    "stdio": BatteryCase(TOTAL, "print(sum(map(int, input().split())))\n", "print(0)\n"),
 }
 
 LADDER = tuple(
@@ -99,7 +99,7 @@ LADDER = tuple(
 
 
 MATH = {
-    "math": Case(
+    "math": BatteryCase(
         Question(
             "battery/math",
             "Half a cake is shared by three. How much does each get?",
@@ -117,7 +117,7 @@ MATH = {
     )
 }
 QA = {
-    "qa": Case(
+    "qa": BatteryCase(
         Question(
             "battery/qa", "Which river flows through Vienna?", "qa", ("Danube", "the Danube river")
         ),
@@ -134,7 +134,7 @@ QA = {
 CASES = {"code": CODE, "math": MATH, "qa": QA}
 
 HUGE = ("ten megabytes of prose", "ten megabytes of brackets", "one line a million times")
-DEGENERATE: dict[str, Callable[[Case], str]] = {
+DEGENERATE: dict[str, Callable[[BatteryCase], str]] = {
     "empty": lambda case: "",
     "white space": lambda case: " \n\t\n" * 100,
     "a comment alone": lambda case: f"# {case.task.statement}\n",
@@ -151,7 +151,7 @@ DEGENERATE: dict[str, Callable[[Case], str]] = {
     "right-to-left marks": lambda case: "\u202e\u2066" * 50,
 }
 
-_FENCED: dict[str, Callable[[Case], str]] = {
+_FENCED: dict[str, Callable[[BatteryCase], str]] = {
     "in a block": lambda case: f"Here you are:\n```python\n{case.reference}```\nDone.",
     "fenced twice": lambda case: f"```\n```python\n{case.reference}```\n```",
     "after a wrong one": lambda case: (
@@ -172,7 +172,7 @@ def degenerate(task: str, name: str) -> list[str]:
     return [kind for kind in DEGENERATE if kind not in HUGE or name == next(iter(CASES[task]))]
 
 
-def solved(case: Case) -> dict[str, str]:
+def solved(case: BatteryCase) -> dict[str, str]:
     """Return other texts that mean the same as the reference."""
     return (
         {name: make(case) for name, make in _FENCED.items()}
@@ -181,7 +181,7 @@ def solved(case: Case) -> dict[str, str]:
     )
 
 
-def completions(task: str) -> Iterator[tuple[str, Case, str]]:
+def completions(task: str) -> Iterator[tuple[str, BatteryCase, str]]:
     """Yield every completion for tasks of this kind, with its name and case.
 
     Names that begin alike belong to the same case.

@@ -26,7 +26,7 @@ MEBIBYTES = (16, 120)
 
 
 @dataclass(frozen=True)
-class Draft:
+class CompletionDraft:
     """A completion in parts: prose and `code`.
 
     `code` is a program, or for a question the line with the final answer.
@@ -60,7 +60,7 @@ class Mutation:
 
     feature: str
     name: str
-    change: Callable[[Draft], Draft]
+    change: Callable[[CompletionDraft], CompletionDraft]
     report: Callable[[Report], Report] = _same
     rewrites: bool = False  # rewrites the whole program and drops its comments
 
@@ -241,11 +241,11 @@ def _cost(
     return add
 
 
-def _before(text: str) -> Callable[[Draft], Draft]:
+def _before(text: str) -> Callable[[CompletionDraft], CompletionDraft]:
     return lambda draft: replace(draft, before=f"{draft.before}\n{text}" if draft.before else text)
 
 
-def _after(text: str) -> Callable[[Draft], Draft]:
+def _after(text: str) -> Callable[[CompletionDraft], CompletionDraft]:
     """Add text after a program; before it for final answers, and for text that would take its
     place: with a code fence, or a thought.
     """
@@ -256,12 +256,12 @@ def _after(text: str) -> Callable[[Draft], Draft]:
     )
 
 
-def _first(source: str) -> Callable[[Draft], Draft]:
+def _first(source: str) -> Callable[[CompletionDraft], CompletionDraft]:
     return lambda draft: replace(draft, code=source + draft.code)
 
 
-def _statements(source: str, count: int) -> Callable[[Draft], Draft]:
-    def added(draft: Draft) -> Draft:
+def _statements(source: str, count: int) -> Callable[[CompletionDraft], CompletionDraft]:
+    def added(draft: CompletionDraft) -> CompletionDraft:
         return replace(
             draft,
             code=draft.code + "".join("\n" + source.format(n=at) + "\n" for at in range(count)),
@@ -270,7 +270,7 @@ def _statements(source: str, count: int) -> Callable[[Draft], Draft]:
     return added
 
 
-def _inside(source: str) -> Callable[[Draft], Draft]:
+def _inside(source: str) -> Callable[[CompletionDraft], CompletionDraft]:
     """Put the statement inside a function that is never called."""
     return _statements("def never_called():\n" + textwrap.indent(source, "    "), 1)
 
@@ -279,26 +279,26 @@ def _nested(head: str, depth: int) -> str:
     return "\n".join("    " * at + head for at in range(depth)) + "\n" + "    " * depth + "pass"
 
 
-def _comment(text: str) -> Callable[[Draft], Draft]:
+def _comment(text: str) -> Callable[[CompletionDraft], CompletionDraft]:
     commented = "".join(f"# {line}\n" for line in text.splitlines() or [""])
     return lambda draft: replace(draft, code=f"{draft.code}{commented}")
 
 
-def _filled(length: int) -> Callable[[Draft], Draft]:
+def _filled(length: int) -> Callable[[CompletionDraft], CompletionDraft]:
     """Pad the whole completion to exactly `length` characters, if it is shorter."""
     return lambda draft: replace(draft, code=draft.code + "#" * max(0, length - len(draft.text)))
 
 
-def _lines(count: int) -> Callable[[Draft], Draft]:
+def _lines(count: int) -> Callable[[CompletionDraft], CompletionDraft]:
     return lambda draft: replace(
         draft, code=draft.code + "#\n" * max(0, count - len(draft.code.splitlines()))
     )
 
 
-def _documented(text: str) -> Callable[[Draft], Draft]:
+def _documented(text: str) -> Callable[[CompletionDraft], CompletionDraft]:
     """Insert the text as docstring of the module and of every function."""
 
-    def changed(draft: Draft) -> Draft:
+    def changed(draft: CompletionDraft) -> CompletionDraft:
         tree = parse(draft.code)
         for node in [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))]:
             node.body.insert(0, ast.Expr(ast.Constant(text)))  # type: ignore[attr-defined]
@@ -307,10 +307,10 @@ def _documented(text: str) -> Callable[[Draft], Draft]:
     return changed
 
 
-def _renamed(name: str) -> Callable[[Draft], Draft]:
+def _renamed(name: str) -> Callable[[CompletionDraft], CompletionDraft]:
     """Rename arguments and variables to `name`, `name1`, `name2`, ..."""
 
-    def changed(draft: Draft) -> Draft:
+    def changed(draft: CompletionDraft) -> CompletionDraft:
         tree = parse(draft.code)
         own = sorted(
             {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
@@ -331,7 +331,7 @@ def _renamed(name: str) -> Callable[[Draft], Draft]:
     return changed
 
 
-def _typed(draft: Draft) -> Draft:
+def _typed(draft: CompletionDraft) -> CompletionDraft:
     tree = parse(draft.code)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
@@ -341,7 +341,7 @@ def _typed(draft: Draft) -> Draft:
     return replace(draft, code=ast.unparse(ast.fix_missing_locations(tree)) + "\n")
 
 
-def _unparsed(draft: Draft) -> Draft:
+def _unparsed(draft: CompletionDraft) -> CompletionDraft:
     return replace(draft, code=ast.unparse(parse(draft.code)) + "\n")
 
 

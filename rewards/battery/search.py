@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from rewards.battery.attempts import BOUND, ExploitAttempt, FoundExploit, Proposals, with_detail
-from rewards.battery.mutations import Draft
+from rewards.battery.mutations import CompletionDraft
 from rewards.battery.search_problems import SearchProblem, search_problems
 from rewards.battery.tracing import Trace, traced
 from rewards.composite import Reward
@@ -49,7 +49,9 @@ def judge_known_programs(sandbox: Sandbox, task: str) -> list[JudgedPrograms]:
     ]
 
 
-def _judge(sandbox: Sandbox, drafts: Sequence[tuple[SearchProblem, Draft]]) -> list[Report]:
+def _judge(
+    sandbox: Sandbox, drafts: Sequence[tuple[SearchProblem, CompletionDraft]]
+) -> list[Report]:
     reports = [
         attempt.report
         for attempt in judge(sandbox, [(problem.task, draft.text) for problem, draft in drafts])

@@ -14,8 +14,8 @@ from typing import Any
 from artifacts.parsing import parse
 from problems.dataset.rl_parquet import COST
 from problems.schema import Problem
-from rewards.battery.cases import CASES, LIMITS, Case
-from rewards.battery.mutations import Draft
+from rewards.battery.cases import CASES, LIMITS, BatteryCase
+from rewards.battery.mutations import CompletionDraft
 from rewards.question import RewardTask
 from sandbox.styles import STYLES
 
@@ -32,8 +32,8 @@ class SearchProblem:
 
     name: str
     task: RewardTask
-    right: tuple[Draft, ...]
-    wrong: tuple[Draft, ...]
+    right: tuple[CompletionDraft, ...]
+    wrong: tuple[CompletionDraft, ...]
     pairs: tuple[Pair, ...] = ()
 
     @property
@@ -64,18 +64,18 @@ class SearchProblem:
             *words,
         ]
 
-    def table(self, passing: frozenset[int]) -> Draft:
+    def table(self, passing: frozenset[int]) -> CompletionDraft:
         """Return a program that hard-codes the outputs of these tests and knows nothing else."""
         known = [pair for at, pair in enumerate(self.pairs) if at in passing]
         if not isinstance(self.task, Problem) or self.task.entry_point is None:
-            return Draft(
+            return CompletionDraft(
                 f"import sys\nKNOWN = {dict(known)!r}\nprint(KNOWN.get(sys.stdin.read(), '?'))\n"
             )
         lines = "".join(
             f"    if list(args) == {list(arguments)!r}:\n        return {expected!r}\n"
             for arguments, expected in known
         )
-        return Draft(f"def {self.task.entry_point}(*args):\n{lines}    return None\n")
+        return CompletionDraft(f"def {self.task.entry_point}(*args):\n{lines}    return None\n")
 
 
 def _ground(
@@ -108,8 +108,11 @@ def _ground(
     return SearchProblem(
         name,
         task,
-        tuple(map(Draft, right)),
-        (Draft(wrong), *(Draft(source) for source in _typical_wrong(right[0], entry))),
+        tuple(map(CompletionDraft, right)),
+        (
+            CompletionDraft(wrong),
+            *(CompletionDraft(source) for source in _typical_wrong(right[0], entry)),
+        ),
         tuple(pairs),
     )
 
@@ -231,10 +234,10 @@ def search_problems(task: str) -> tuple[SearchProblem, ...]:
     )
 
 
-def _of_question(name: str, case: Case) -> SearchProblem:
+def _of_question(name: str, case: BatteryCase) -> SearchProblem:
     return SearchProblem(
         name,
         case.task,
-        (Draft(case.reference, program=False),),
-        (Draft(case.wrong, program=False),),
+        (CompletionDraft(case.reference, program=False),),
+        (CompletionDraft(case.wrong, program=False),),
     )

@@ -14,14 +14,14 @@ from typing import Any
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.completion import Delta, EngineFailed, EngineRequest, TooLong, Unsupported
+from serving.completion import Delta, EngineFailed, EngineRequest, PromptTooLong, Unsupported
 from serving.engines import EngineKind, engine_of
 
-KNOWN = {each.__name__: each for each in (TooLong, Unsupported, EngineFailed)}
+KNOWN = {each.__name__: each for each in (PromptTooLong, Unsupported, EngineFailed)}
 _starting = threading.Lock()
 
 
-class Replica:
+class EngineReplica:
     """Runs in a worker process of the cluster. engine: name of the engine that holds the model."""
 
     def __init__(self, engine: str, entry: Entry, settings: Serving) -> None:
@@ -32,7 +32,7 @@ class Replica:
         try:
             async for delta in self.engine.stream(request):
                 yield delta
-        except (TooLong, Unsupported, EngineFailed) as error:
+        except (PromptTooLong, Unsupported, EngineFailed) as error:
             yield type(error).__name__, str(error)
 
     def check_health(self) -> None:
@@ -148,7 +148,7 @@ def _deployment(settings: Serving) -> Any:
         max_ongoing_requests=settings.at_once,
         graceful_shutdown_timeout_s=settings.drain_s,
         ray_actor_options={"num_cpus": replicas.cpus, "num_gpus": replicas.gpus},
-    )(Replica)
+    )(EngineReplica)
 
 
 def _reason(error: BaseException) -> str:

@@ -27,8 +27,8 @@ from serving.completion import (
     Delta,
     EngineFailed,
     EngineRequest,
+    PromptTooLong,
     TokenLogprob,
-    TooLong,
     Unsupported,
     one_line,
 )
@@ -105,7 +105,7 @@ class TransformersEngine:
             raise Unsupported("tools: the transformers engine has no tool calls: leave them out")
         ids = await self._encoded(request.chat)
         if len(ids) >= self.checkpoint.positions:
-            raise TooLong(
+            raise PromptTooLong(
                 f"the messages are {len(ids)} tokens long, this model has "
                 f"{self.checkpoint.positions} positions: shorten them"
             )

@@ -32,7 +32,7 @@ from serving.gateway.metrics import Metrics
 from serving.gateway.native_routes import native_routes
 from serving.gateway.observations import Observation, Observations
 from serving.gateway.openai_routes import Answers, openai_routes
-from serving.gateway.pool import OpenEngine, Pool
+from serving.gateway.pool import OpenEngine, VersionPool
 from serving.gateway.recorder import Recorder
 from serving.gateway.refusals import Refused, failure
 from serving.gateway.response_routes import response_routes
@@ -81,7 +81,7 @@ def make_app(
     """
     settings = settings or Serving()
     catalog = Catalog(ledger or Ledger(home.ledger, home.path))
-    pool = Pool(open_engine or engine_of(settings.engine), settings)
+    pool = VersionPool(open_engine or engine_of(settings.engine), settings)
     router, keys = router_of(catalog), Keys(home.api_keys)
     keeper = Keeper(catalog, pool, router, settings, keys.read)
     observations = Observations(home.observations)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from resources.config.serving import Serving
-from serving.gateway.keys import ANYBODY, Key, Keys, RateLimit
+from serving.gateway.keys import ANYBODY, ApiKey, Keys, RateLimit
 from serving.gateway.refusals import Refused
 
 Scope = MutableMapping[str, Any]
@@ -67,7 +67,7 @@ class Guard:
 
         await self.app(scope, replay, send)
 
-    def _caller(self, path: str, headers: Headers) -> Key:
+    def _caller(self, path: str, headers: Headers) -> ApiKey:
         if path in OPEN:
             return ANYBODY
         caller = self.keys.caller(headers.get(b"authorization", b"").decode("latin-1"))
@@ -80,7 +80,7 @@ class Guard:
         self.rate.take(caller, caller.requests_per_minute or self.settings.requests_per_minute)
         return caller
 
-    async def _body(self, headers: Headers, receive: Receive, caller: Key) -> bytes | None:
+    async def _body(self, headers: Headers, receive: Receive, caller: ApiKey) -> bytes | None:
         """Return the body; None if the client left. A body that is too large is read on without
         being kept: a client that still sends would not see the refusal.
         """

@@ -16,7 +16,7 @@ from contextlib import suppress
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.gateway.catalog import Catalog, LoadFault
-from serving.gateway.pool import CannotLoad, Loaded, Pool
+from serving.gateway.pool import CannotLoad, LoadedVersion, VersionPool
 from serving.gateway.routing import Router
 from serving.running_clock import running_clock
 
@@ -34,7 +34,7 @@ class Keeper:
     def __init__(
         self,
         catalog: Catalog,
-        pool: Pool,
+        pool: VersionPool,
         router: Router,
         settings: Serving,
         also: Callable[[], None],
@@ -88,7 +88,7 @@ class Keeper:
             if version not in keep and not loaded.pinned:
                 self._let_go(version)
 
-    async def _check(self, loaded: Loaded) -> None:
+    async def _check(self, loaded: LoadedVersion) -> None:
         """Take out a version whose engine failed its health check repeatedly. It is loaded again
         like any other that is missing; meanwhile another version answers.
         """

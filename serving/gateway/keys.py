@@ -31,7 +31,7 @@ PREFIX = "rk-"
 
 
 @dataclass(frozen=True)
-class Key:
+class ApiKey:
     """A stored key. requests_per_minute, body_mib: its limits; None: those of the settings.
     priority: of its requests in the queue. consent: of its owner, that requests whose tests no
     answer passed become training problems.
@@ -52,7 +52,7 @@ class Key:
         return self.hash[:16]
 
 
-ANYBODY = Key("anybody", "", "operator")  # on the loopback, while there are no keys
+ANYBODY = ApiKey("anybody", "", "operator")  # on the loopback, while there are no keys
 
 
 class Keys:
@@ -67,7 +67,7 @@ class Keys:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._stamp: tuple[int, int] | None = None
-        self._by_hash: dict[str, Key] = {}
+        self._by_hash: dict[str, ApiKey] = {}
         self._needed = False
         self.read()
 
@@ -83,16 +83,16 @@ class Keys:
         if stamp:
             with reading(self.path, "restore it from a backup, or delete it and make new keys"):
                 rows = json.loads(self.path.read_text(encoding="utf-8"))
-                self._by_hash = {key.hash: key for key in (Key(**row) for row in rows)}  # type: ignore[arg-type]
+                self._by_hash = {key.hash: key for key in (ApiKey(**row) for row in rows)}  # type: ignore[arg-type]
         else:
             self._by_hash = {}
         self._needed |= bool(self._by_hash)
         self._stamp = stamp
 
-    def all(self) -> list[Key]:
+    def all(self) -> list[ApiKey]:
         return list(self._by_hash.values())
 
-    def caller(self, authorization: str) -> Key:
+    def caller(self, authorization: str) -> ApiKey:
         """Return who sends a request with this header. Raises Refused (401)."""
         if not self._needed:
             return ANYBODY
@@ -119,7 +119,7 @@ class Keys:
         token = PREFIX + secrets.token_urlsafe(32)
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         limits = (requests_per_minute, body_mib, priority)
-        key = Key(name, hash_of(token), role, *limits, created_at, consent)
+        key = ApiKey(name, hash_of(token), role, *limits, created_at, consent)
         with self._locked():
             if name in {key.name for key in self.all()}:
                 raise NotReady(f"there is a key {name!r} already: give another name")
@@ -143,7 +143,7 @@ class Keys:
             self.read()
             yield
 
-    def _write(self, keys: Mapping[str, Key]) -> None:
+    def _write(self, keys: Mapping[str, ApiKey]) -> None:
         rows = [asdict(key) for key in keys.values()]
         write_atomic(self.path, json.dumps(rows, indent=1) + "\n")
         os.chmod(self.path, 0o600)  # noqa: PTH101
@@ -161,7 +161,7 @@ class RateLimit:
         self.clock = clock
         self._buckets: dict[str, tuple[float, float]] = {}  # requests left, since when
 
-    def take(self, key: Key, per_minute: int) -> None:
+    def take(self, key: ApiKey, per_minute: int) -> None:
         """Count one request. Raises Refused (429)."""
         most, now = max(1.0, per_minute / 10), self.clock()
         left, since = self._buckets.get(key.hash, (most, now))

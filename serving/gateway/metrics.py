@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from serving.gateway.observations import Observation
-from serving.gateway.pool import Pool
+from serving.gateway.pool import VersionPool
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -21,7 +21,7 @@ class Metrics:
     lost: returns how many observations and votes could not be written.
     """
 
-    def __init__(self, pool: Pool, lost: Callable[[], int]) -> None:
+    def __init__(self, pool: VersionPool, lost: Callable[[], int]) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self.registry = CollectorRegistry()
@@ -85,7 +85,7 @@ def _labelled(metric: Any, *labels: object) -> Any:
 class _Versions:
     """State of the loaded versions at the time of a scrape."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: VersionPool) -> None:
         self.pool = pool
 
     def collect(self) -> Iterator[Any]:

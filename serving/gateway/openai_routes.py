@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from serving.completion import Delta, EngineReply
 from serving.gateway.candidates import Candidate
-from serving.gateway.keys import Key
+from serving.gateway.keys import ApiKey
 from serving.gateway.metrics import Metrics
 from serving.gateway.refusals import Refused
 from serving.gateway.service import CHAMPION, AdmittedRequest, Service
@@ -40,7 +40,7 @@ class Answers:
     def admit(
         self, body: ChatRequest | TextRequest | ResponseRequest, request: Request
     ) -> AdmittedRequest:
-        caller: Key = request.state.caller
+        caller: ApiKey = request.state.caller
         return AdmittedRequest(
             request=body.engine_request(self.service.settings.default_tokens),
             model=body.model,

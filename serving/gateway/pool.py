@@ -35,7 +35,7 @@ class CannotLoad(RuntimeError):
 
 
 @dataclass(eq=False)
-class Loaded:
+class LoadedVersion:
     """A version with its engine. users: requests under way. pinned: an operator loaded it. sick:
     failed health checks in a row.
     """
@@ -54,15 +54,15 @@ class Loaded:
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Pool:
+class VersionPool:
     """For one event loop. Loading runs in a thread, one version at a time."""
 
     def __init__(self, open_engine: OpenEngine, settings: Serving) -> None:
         self.open_engine, self.settings = open_engine, settings
-        self.loaded: dict[int, Loaded] = {}
+        self.loaded: dict[int, LoadedVersion] = {}
         self._loading = asyncio.Lock()
 
-    async def load(self, entry: Entry, *, pinned: bool = False) -> Loaded:
+    async def load(self, entry: Entry, *, pinned: bool = False) -> LoadedVersion:
         """Return the version with its engine, which is loaded now if it was not.
 
         Raises CannotLoad: changed files, no memory, a folder that the engine cannot open.
@@ -82,7 +82,7 @@ class Pool:
                 raise CannotLoad(_cannot(entry, one_line(error))) from error
             admission = Admission(self.settings.at_once, self.settings.waiting)
             breaker = CircuitBreaker(self.settings.breaker)
-            loaded = Loaded(
+            loaded = LoadedVersion(
                 entry, engine, size, admission, breaker, time.time(), weights, pinned=pinned
             )
             self.loaded[entry.version] = loaded
@@ -106,7 +106,7 @@ class Pool:
         return True
 
     @asynccontextmanager
-    async def use(self, loaded: Loaded) -> AsyncIterator[Loaded]:
+    async def use(self, loaded: LoadedVersion) -> AsyncIterator[LoadedVersion]:
         """Hold a version, so that it is not released. It may have been taken out by then."""
         loaded.users += 1
         try:
@@ -119,7 +119,7 @@ class Pool:
     async def close(self) -> None:
         await asyncio.gather(*map(self.unload, list(self.loaded)))
 
-    def require(self, entry: Entry) -> Loaded:
+    def require(self, entry: Entry) -> LoadedVersion:
         """Return a loaded version. Raises Refused (404)."""
         if (loaded := self.loaded.get(entry.version)) is None:
             names = ", ".join(str(version) for version in sorted(self.loaded)) or "none"

@@ -18,11 +18,18 @@ from functools import cached_property, partial
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.completion import Delta, EngineFailed, EngineRequest, TooLong, Unsupported, one_line
+from serving.completion import (
+    Delta,
+    EngineFailed,
+    EngineRequest,
+    PromptTooLong,
+    Unsupported,
+    one_line,
+)
 from serving.gateway.catalog import Catalog
 from serving.gateway.declined import MAX_READ, asks_for_code, declined
 from serving.gateway.observations import FALLBACK, NAMED, ErrorKind, Observation
-from serving.gateway.pool import Loaded, Pool
+from serving.gateway.pool import LoadedVersion, VersionPool
 from serving.gateway.refusals import Refused
 from serving.gateway.routing import Choice, Router, as_assigned
 from serving.running_clock import RunningClock, running_clock
@@ -116,7 +123,7 @@ class Service:
     def __init__(
         self,
         catalog: Catalog,
-        pool: Pool,
+        pool: VersionPool,
         router: Router,
         settings: Serving,
         observe: Callable[[Observation], None],
@@ -127,7 +134,7 @@ class Service:
         self.clock = running_clock()
         self._shadows: set[asyncio.Task[None]] = set()
 
-    def route(self, admitted: AdmittedRequest) -> tuple[Choice, list[Loaded]]:
+    def route(self, admitted: AdmittedRequest) -> tuple[Choice, list[LoadedVersion]]:
         """Return the choice for a request, and the loaded versions that may answer it, best first.
 
         Raises Refused: draining, no champion, an unknown model.
@@ -187,7 +194,7 @@ class Service:
         self,
         admitted: AdmittedRequest,
         choice: Choice,
-        loaded: Loaded,
+        loaded: LoadedVersion,
         deadline: float,
         shadow: bool = False,
     ) -> AsyncGenerator[Delta, None]:
@@ -210,9 +217,9 @@ class Service:
                     finally:
                         attempt.client_s += self.clock.now() - given
             attempt.error = "declined" if attempt.declined(admitted) else ""
-        except (TooLong, Unsupported) as error:
+        except (PromptTooLong, Unsupported) as error:
             attempt.error = "refused"
-            code = "context_length_exceeded" if isinstance(error, TooLong) else "unsupported"
+            code = "context_length_exceeded" if isinstance(error, PromptTooLong) else "unsupported"
             raise Refused(400, code, str(error)) from error
         except Refused as refusal:
             kinds: dict[int, ErrorKind] = {408: "gone", 429: "overloaded"}
@@ -299,7 +306,9 @@ class Service:
             else:
                 self._skip(replace(admitted, held=None), here, shadow=True)
 
-    async def _shadow(self, admitted: AdmittedRequest, choice: Choice, loaded: Loaded) -> None:
+    async def _shadow(
+        self, admitted: AdmittedRequest, choice: Choice, loaded: LoadedVersion
+    ) -> None:
         deadline = asyncio.get_running_loop().time() + self.settings.deadline_s
         copy = replace(admitted, priority=-100, held=None)
         try:

@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import reading
-from evaluation.preference.pairs import Chosen, Pair, order
+from evaluation.preference.pairs import Chosen, CompletionPair, order
 from evaluation.statistics.bradley_terry import PairChoice
 from problems.columns import ProblemError
 from resources.home import NotReady
-from rewards.choices import Choice, read_choices
+from rewards.choices import ShownChoice, read_choices
 
 FIX = "restore it from a backup, or start another round with --to"
 QUESTION = "Which answer would you rather have?"
@@ -45,7 +45,7 @@ class AlreadyJudged(ValueError):
     """This judge has already judged this pair."""
 
 
-def begin(folder: Path, about: RoundInfo, pairs: Sequence[Pair]) -> None:
+def begin(folder: Path, about: RoundInfo, pairs: Sequence[CompletionPair]) -> None:
     """Write the round's pairs, unless they exist: a round never changes. Raises ProblemError
     without pairs, or if the folder holds another round.
     """
@@ -63,7 +63,7 @@ def begin(folder: Path, about: RoundInfo, pairs: Sequence[Pair]) -> None:
         write_atomic(folder / "round.json", about.model_dump_json(indent=1))
 
 
-def check(folder: Path, about: RoundInfo, pairs: Sequence[Pair]) -> None:
+def check(folder: Path, about: RoundInfo, pairs: Sequence[CompletionPair]) -> None:
     """Raise ProblemError if the folder holds another round, FileNotFoundError if it holds none."""
     existing, existing_pairs = read_round(folder)
     if (existing.seed, existing.question, list(existing_pairs)) != (
@@ -103,7 +103,7 @@ class Round:
     def close(self) -> None:
         self._file.close()
 
-    def next(self, judge: str) -> Pair | None:
+    def next(self, judge: str) -> CompletionPair | None:
         """Return the first pair in this judge's order without a choice of theirs; None when all are
         done.
         """
@@ -120,13 +120,13 @@ class Round:
         """Return the number of pairs that this judge has judged."""
         return sum(name == judge for name, _ in self._judged)
 
-    def choose(self, judge: str, pair_id: str, chosen: Chosen) -> Choice:
+    def choose(self, judge: str, pair_id: str, chosen: Chosen) -> ShownChoice:
         """Record one choice; it is on disk when this returns. Raises KeyError for an unknown pair,
         AlreadyJudged for a second choice in it.
         """
         pair = self.pairs[pair_id]
         left, right = pair.sides(self.about.seed, judge)
-        choice = Choice(
+        choice = ShownChoice(
             problem_id=pair.problem_id,
             left=left,
             right=right,
@@ -144,7 +144,7 @@ class Round:
         return choice
 
 
-def read_round(folder: Path) -> tuple[RoundInfo, Mapping[str, Pair]]:
+def read_round(folder: Path) -> tuple[RoundInfo, Mapping[str, CompletionPair]]:
     """Read a round. Raises FileNotFoundError if the folder holds none, and CorruptArtifact."""
     about_file, pairs_file = folder / "round.json", folder / "pairs.jsonl"
     if not about_file.exists():
@@ -153,7 +153,7 @@ def read_round(folder: Path) -> tuple[RoundInfo, Mapping[str, Pair]]:
         about = RoundInfo.model_validate_json(about_file.read_bytes())
     with reading(pairs_file, FIX):
         lines = pairs_file.read_bytes().splitlines()
-        pairs = [Pair.model_validate_json(line) for line in lines]
+        pairs = [CompletionPair.model_validate_json(line) for line in lines]
     return about, {pair.id: pair for pair in pairs}
 
 

@@ -18,7 +18,7 @@ from evaluation.statistics.online.sample_ratio import sample_ratio_p_value
 from serving.experiment.feedback import KeyLimit
 from serving.experiment.guardrail import Guardrail, Harm, sequence_of, shown_harm
 from serving.gateway.observations import Observation
-from serving.release.plan import QUALITY, SPEED, Plan
+from serving.release.plan import QUALITY, SPEED, ReleasePlan
 
 FAILURES = ("timeout", "engine", "unavailable")  # errors that a version is responsible for
 
@@ -46,7 +46,7 @@ class GuardrailObservations:
     both, for their means; limits: of users a key, for the champion and the challenger.
     """
 
-    def __init__(self, guardrail: Guardrail, plan: Plan) -> None:
+    def __init__(self, guardrail: Guardrail, plan: ReleasePlan) -> None:
         self.guardrail = guardrail
         self.differences = sequence_of(guardrail)
         high = guardrail.high
@@ -96,7 +96,7 @@ class ArmComparison:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ReleasePlan,
         challenger: int,
         shares: Sequence[float] | None = None,
         others: Container[int] = (),

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Progress:
+class ReleaseProgress:
     """What is known of one release. look_at: when all of its observations may be read again, on a
     clock that never goes back.
     """
@@ -57,7 +57,7 @@ class Controller:
         self.releases, self.ledger, self.observations = releases, ledger, observations
         self.clock, self.replicas = clock, replicas
         self.step_clock = StepClock()
-        self._progress: Progress | None = None
+        self._progress: ReleaseProgress | None = None
 
     def run(
         self, stop: Stop, then: Callable[[], None] = lambda: None, every_s: float = 0.5
@@ -94,18 +94,18 @@ class Controller:
         logger.info("%s: %s (%s)", release.id, kind, " ".join(detail["reasons"]))
         return event
 
-    def progress(self, release: Release) -> Progress:
+    def progress(self, release: Release) -> ReleaseProgress:
         """Return what is known of a release, with the newest observations."""
         progress = self._progress
         if progress is None or progress.release != release.id:
-            progress = Progress(release.id, Arms(release))
+            progress = ReleaseProgress(release.id, Arms(release))
             self._progress = progress
         arms = progress.arms
         if arms.follow(release, self.observations):
             arms.save(release, self.observations)
         return progress
 
-    def _next(self, release: Release, progress: Progress) -> Action | None:
+    def _next(self, release: Release, progress: ReleaseProgress) -> Action | None:
         """Return the event to record now: kind, step, detail."""
         arms, step = progress.arms, release.step
         if fault := self._fault(release, arms):
@@ -142,7 +142,7 @@ class Controller:
                 return f"The challenger cannot be loaded: {reason}"
         return ""
 
-    def _forward(self, release: Release, progress: Progress) -> Action | None:
+    def _forward(self, release: Release, progress: ReleaseProgress) -> Action | None:
         """Return the event after a step that has lasted long enough."""
         arms, plan, step = progress.arms, progress.arms.plan, release.step
         if plan.experiment:
@@ -167,7 +167,9 @@ class Controller:
         end: Kind = "promoted" if decision.kind == "deploy" else "rolled_back"
         return end, release.step, {"reasons": list(decision.reasons), **evidence_of(arms)}
 
-    def _seldom(self, progress: Progress, look: Callable[[], Action | None]) -> Action | None:
+    def _seldom(
+        self, progress: ReleaseProgress, look: Callable[[], Action | None]
+    ) -> Action | None:
         """Return the result of a look that reads all observations. Looks without a result take a
         tenth of the time at most.
         """

@@ -1,6 +1,6 @@
 """The plan of a release: its steps and guardrails, fixed when it is opened and recorded with it.
 
-In: the settings and a strategy. Out: a `Plan`, and how much traffic it needs, said beforehand.
+In: the settings and a strategy. Out: a `ReleasePlan`, and how much traffic it needs, said beforehand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPEED = "seconds"
 DROPS = (0.02, 0.05, 0.2)  # differences for which a plan states its needs
 
 
-class Step(BaseModel):
+class ReleaseStep(BaseModel):
     """One step of a release.
 
     share: of the challenger. shadow: it answers a copy of all traffic, and nobody sees it.
@@ -37,7 +37,7 @@ class Step(BaseModel):
         return "shadow" if self.shadow else f"{100 * self.share:.3g} %"
 
 
-class Plan(BaseModel):
+class ReleasePlan(BaseModel):
     """The steps and guardrails of a release.
 
     level: share of alpha of each guardrail. A release without steps promotes at once.
@@ -49,7 +49,7 @@ class Plan(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     strategy: Strategy
-    steps: tuple[Step, ...]
+    steps: tuple[ReleaseStep, ...]
     guardrails: tuple[Guardrail, ...]
     level: float
     bake_s: float
@@ -66,12 +66,12 @@ class Plan(BaseModel):
         return self.strategy == "experiment"
 
 
-def recorded_plan(release: Release) -> Plan:
+def recorded_plan(release: Release) -> ReleasePlan:
     """Return the plan that was recorded when the release was opened."""
-    return Plan.model_validate(release.plan)
+    return ReleasePlan.model_validate(release.plan)
 
 
-def allocations(release: Release, plan: Plan) -> list[dict[int, float]]:
+def allocations(release: Release, plan: ReleasePlan) -> list[dict[int, float]]:
     """Return challenger -> its share of the traffic, for each step: of a release all of its plan,
     of an experiment those until now.
     """
@@ -95,14 +95,14 @@ class Need(NamedTuple):
 
 def plan_of(
     settings: ReleaseSettings, strategy: Strategy, number: int, challengers: int = 1
-) -> Plan:
+) -> ReleasePlan:
     """Return the plan of the number-th release, 1 for the first."""
     steps = {
-        "gradual": tuple(Step(share=share) for share in settings.shares),
-        "blue-green": (Step(share=1 - settings.holdback),),
-        "shadow": (Step(share=0.5, shadow=True),),
+        "gradual": tuple(ReleaseStep(share=share) for share in settings.shares),
+        "blue-green": (ReleaseStep(share=1 - settings.holdback),),
+        "shadow": (ReleaseStep(share=0.5, shadow=True),),
         "immediate": (),
-        "experiment": (Step(share=1 / (challengers + 1)),),
+        "experiment": (ReleaseStep(share=1 / (challengers + 1)),),
     }[strategy]
     guardrails = (
         Guardrail("errors", margin=settings.errors_margin),
@@ -112,7 +112,7 @@ def plan_of(
         Guardrail(QUALITY, margin=settings.quality_margin),
     )
     every = number if settings.alpha_over == "all" else None
-    return Plan(
+    return ReleasePlan(
         strategy=strategy,
         steps=steps,
         guardrails=guardrails,
@@ -128,7 +128,7 @@ def plan_of(
     )
 
 
-def needs(plan: Plan, base: float, share: float) -> list[Need]:
+def needs(plan: ReleasePlan, base: float, share: float) -> list[Need]:
     """Return what a rise of the champion's error rate `base` needs at this share of the traffic."""
     margin, least = plan.guardrails[0].margin, min(share, 1 - share)
     found = []

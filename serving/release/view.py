@@ -17,7 +17,7 @@ from serving.gateway.observations import Observations
 from serving.release.arms import Arms
 from serving.release.comparison import ArmComparison
 from serving.release.evidence import analyses_of, decision_of, guardrails_of, waiting_for
-from serving.release.plan import Plan, needs
+from serving.release.plan import ReleasePlan, needs
 
 NEWEST = 6  # steps of an experiment that are shown
 
@@ -175,7 +175,7 @@ def _needs(arms: Arms) -> list[dict[str, Any]]:
     return [need._asdict() for need in needs(plan, base, plan.steps[-1].share)]
 
 
-def _primary(plan: Plan, analysis: Analysis | None) -> dict[str, Any] | None:
+def _primary(plan: ReleasePlan, analysis: Analysis | None) -> dict[str, Any] | None:
     if analysis is None:
         return None
     welch = analysis.welch

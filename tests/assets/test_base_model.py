@@ -12,7 +12,7 @@ from resources.run_context import RunContext
 from resources.settings import Settings
 from tests.resources.test_capacity import listing
 from tests.verl_jobs.gguf_files import tiny_llama, write
-from verl_jobs.gguf.source import Source
+from verl_jobs.gguf.source import GgufSource
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 
@@ -73,7 +73,7 @@ def test_a_gguf_file_becomes_an_artifact_with_its_origin(tmp_path: Path) -> None
     file = write(tmp_path / "tiny.gguf", *tiny_llama(max_position_embeddings=1024))
     assert _materialized(tmp_path / "home", f"gguf:{file}").success
     artifact = Home(tmp_path / "home").store().require("checkpoints", "base_model")
-    assert artifact.manifest.inputs == {"gguf": Source(file).sha256()}
+    assert artifact.manifest.inputs == {"gguf": GgufSource(file).sha256()}
     assert artifact.manifest.facts["origin"] == {"file": "tiny.gguf"}
     assert artifact.manifest.facts["licence"] == "mit"
     assert artifact.manifest.facts["quantization"] == "F32"

@@ -12,14 +12,14 @@ from rich.console import Console
 from artifacts.manifest import Manifest
 from cli.failures import show_failures
 from cli.quality import show_quality
-from evaluation.scorecard import Sample
+from evaluation.scorecard import ScoredSample
 from resources.home import NotReady
 from resources.settings import Settings
 from tests.evaluation.scorecards import scorecard
 from tests.pipelines.home_builder import HomeBuilder
 
 SAMPLES = (
-    Sample(
+    ScoredSample(
         task_id="t/0",
         completion="```python\nx = 1\n```",
         program="x = 1\n",
@@ -27,7 +27,7 @@ SAMPLES = (
         passed=2,
         total=2,
     ),
-    Sample(
+    ScoredSample(
         task_id="t/1",
         completion="my answer",
         program="p",
@@ -37,7 +37,7 @@ SAMPLES = (
         failed_test=1,
         first_failed="assert f(1) == [2]",
     ),
-    Sample(
+    ScoredSample(
         task_id="t/2",
         completion="another",
         program="p",
@@ -46,7 +46,7 @@ SAMPLES = (
         total=2,
         failed_test=2,
     ),
-    Sample(
+    ScoredSample(
         task_id="t/3",
         completion="[bold]third[/]",
         program="p",

@@ -29,7 +29,7 @@ from problems.prompt import prompt_text
 from problems.schema import Problem, write_parquet
 from resources.config.load import load_profile
 from resources.settings import Settings
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.planner.fit import check_fit
 from verl_jobs.planner.shapes import GPUS, DoesNotFit, shape_of
@@ -148,7 +148,7 @@ def test_a_plan_is_for_the_profiles_own_gpus(
 @given(gpus=st.integers(1, 512), configured=st.integers(1, 64))
 def test_gpus_are_spread_over_machines_of_at_most_eight(gpus: int, configured: int) -> None:
     nodes = over_machines(
-        Training().model_copy(update={"scale": Scale(nodes=configured)}), gpus
+        Training().model_copy(update={"scale": ScaleSettings(nodes=configured)}), gpus
     ).scale.nodes
     assert gpus % nodes == 0
     assert gpus // nodes <= 8

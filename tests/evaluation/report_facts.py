@@ -11,12 +11,12 @@ from evaluation.reports.facts import (
     Curve,
     Effort,
     Environment,
+    FunnelStep,
     Link,
     Minutes,
     Model,
     ReportFacts,
     ScoreFact,
-    Step,
     Unmeasured,
 )
 from evaluation.reports.report import groups, pick_examples
@@ -90,14 +90,14 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
         ),
         decision=decide(None if first else before, after, others=[]),
         funnel=(
-            Step(stage="raw problems", problems=3328, content_hash="8b1f5ac02d7e" * 5),
-            Step(
+            FunnelStep(stage="raw problems", problems=3328, content_hash="8b1f5ac02d7e" * 5),
+            FunnelStep(
                 stage="verified problems",
                 problems=3321,
                 content_hash="01ffe0c9ab41" * 5,
                 removed={"fail their tests": 4, "too weak": 3},
             ),
-            Step(
+            FunnelStep(
                 stage="clean problems",
                 problems=3302,
                 content_hash="77d0e63c0b1a" * 5,

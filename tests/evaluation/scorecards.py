@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from evaluation.scorecard import Sample, Scorecard
+from evaluation.scorecard import Scorecard, ScoredSample
 
 
-def sample(task_id: str, solved: bool | int = False, **fields: Any) -> Sample:
+def sample(task_id: str, solved: bool | int = False, **fields: Any) -> ScoredSample:
     """Make a completion that passes all tests or fails. fields: its other fields."""
     verdict = "AC" if solved else "WA"
-    return Sample(
+    return ScoredSample(
         **{"task_id": task_id, "completion": "", "program": "", "verdict": verdict, **fields}
     )
 
 
-def scorecard(name: str, samples: Iterable[Sample], **fields: Any) -> Scorecard:
+def scorecard(name: str, samples: Iterable[ScoredSample], **fields: Any) -> Scorecard:
     """Make the scorecard of a checkpoint on "heldout". fields: the fields that differ from that."""
     usual = {
         "benchmark": "heldout",

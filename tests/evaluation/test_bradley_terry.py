@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from evaluation.statistics.bradley_terry import PairChoice, agreement, alpha, left_share, standings
-from rewards.choices import Choice
+from rewards.choices import ShownChoice
 from rewards.preference import bradley_terry
 
 # Krippendorff 2011, section C: four observers, twelve units, some missing; nominal alpha 0.743.
@@ -61,7 +61,7 @@ def test_strengths_equal_the_fit_of_the_reward() -> None:
     ranked, (duel,) = standings(choices, draws=50)
     fit = bradley_terry(
         [
-            Choice(
+            ShownChoice(
                 problem_id="", left="a", right="b", chosen="left" if each.won == "a" else "right"
             )
             for each in choices

@@ -21,7 +21,7 @@ from experiments.ablate import (
 from experiments.ablation_results import limits, report, rows
 from experiments.study import Study
 from resources.config.load import ProfileError
-from resources.run_record import Draw
+from resources.run_record import HeldoutDraw
 from resources.settings import Settings
 from tests.experiments.toy_study import card, study_in
 from verl_jobs.config.training import Training
@@ -139,7 +139,7 @@ def test_a_stored_score_is_used_only_for_its_own_draw(tmp_path: Path) -> None:
     job.path.mkdir(parents=True)
     card("10", draw.version).write(job.path / "heldout.json")
     assert score(job, study, draw).pass_at_1 == 0.5
-    other = Draw(seed=1, first=24, count=study.profile.evaluation.heldout)
+    other = HeldoutDraw(seed=1, first=24, count=study.profile.evaluation.heldout)
     study.stage.pipeline_run.change(draws=(other,))
     with pytest.raises(LookupError, match="no candidate has a validation score"):
         score(job, study, heldout_benchmark(study))

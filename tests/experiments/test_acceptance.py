@@ -14,10 +14,10 @@ from rich.console import Console
 from experiments.acceptance.acceptance import accept, render
 from experiments.acceptance.checks import DIFFERENCE, LOG_DIFFERENCE, MEMORY, results
 from experiments.acceptance.drive import UPDATED, Events, settings_of
-from experiments.acceptance.evidence import Evidence, with_rates
+from experiments.acceptance.evidence import TrainingRecords, with_rates
 from resources.capacity import shape_of_start
 from resources.doctor import MachineCheck
-from resources.run_record import Record
+from resources.run_record import RunRecord
 from verl_jobs.planner.planner import estimate
 from verl_jobs.planner.shapes import GIB, GPUS, Gpu
 
@@ -35,16 +35,16 @@ def row(step: int, **values: float) -> dict[str, Any]:
     return {"step": step, "perf/total_num_tokens": 9000} | good | values
 
 
-def good() -> Evidence:
+def good() -> TrainingRecords:
     """Return the evidence of a run on an H100 in which everything worked."""
     profile = settings_of("cuda", Path("nowhere")).profile
     shape = shape_of_start(profile)
     assert shape is not None
-    record = Record(
+    record = RunRecord(
         id="chain-0001", number=1, kind="pipeline", seed=1, profile="p", why="", champion=None,
         opened_at="", minutes=14.0,
     )  # fmt: skip
-    return Evidence(
+    return TrainingRecords(
         device="cuda",
         findings=[MachineCheck("driver", "590")],
         training=TRAINING,
@@ -63,7 +63,7 @@ def good() -> Evidence:
     )
 
 
-def failed(evidence: Evidence) -> list[str]:
+def failed(evidence: TrainingRecords) -> list[str]:
     checks = [check for part in results(evidence) for check in part.checks]
     return [check.name for check in checks if check.state == "failed"]
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from experiments.ablate import BASELINE, heldout_benchmark, train_and_score
-from experiments.loop import CellFailed, Record, RunningCell
+from experiments.loop import CellFailed, RunningCell, StudyRecord
 from experiments.search import open_search, run_trial
 from experiments.seeds import train_all
 from experiments.study import Study
@@ -96,7 +96,7 @@ def test_a_failed_cell_runs_again_and_a_cell_without_a_value_does_not(tmp_path: 
     printed = StringIO()
     console = Console(file=printed)
     for _ in range(2):
-        record = Record(tmp_path, "study", console)
+        record = StudyRecord(tmp_path, "study", console)
         record.run(record.named({"fails": "the first", "empty": "the second"}), start)
         assert record.failed == {"fails": "no memory"}
     assert ran == ["fails", "empty", "fails"]
@@ -113,6 +113,6 @@ def test_the_end_of_the_minutes_stops_the_cells_that_run(tmp_path: Path) -> None
         finally:
             ended.append(trial.user_attrs["cell"])
 
-    record = Record(tmp_path, "study", Console(quiet=True))
+    record = StudyRecord(tmp_path, "study", Console(quiet=True))
     record.run(record.named({"a": "a", "b": "b", "c": "c"}), start, at_once=2, minutes=1e-3)
     assert ended == ["a", "b"]

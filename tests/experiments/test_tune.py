@@ -23,7 +23,7 @@ from experiments.trials import TrialOutcome, Trials, train_command
 from experiments.tune import tune
 from resources.config.load import ProfileError, load_profile
 from resources.config.profile import Profile
-from resources.config.tuning import Span, Tuning
+from resources.config.tuning import KeyRange, Tuning
 from resources.settings import Settings
 from tests.experiments.toy_study import study_in
 from verl_jobs.config.algorithms import ALGORITHMS
@@ -141,8 +141,8 @@ def test_a_search_of_an_ignored_clip_range_alone_is_refused() -> None:
 
 def test_a_space_is_written_by_sections_or_by_full_keys() -> None:
     spans = {
-        "training.clip": Span(uniform=(0.1, 0.3)),
-        "training.scale.updates": Span(choice=(1, 2)),
+        "training.clip": KeyRange(uniform=(0.1, 0.3)),
+        "training.scale.updates": KeyRange(choice=(1, 2)),
     }
     nested = {
         "training": {"clip": {"uniform": [0.1, 0.3]}, "scale": {"updates": {"choice": [1, 2]}}}
@@ -178,7 +178,7 @@ def test_the_schema_refuses_invalid_sweeps() -> None:
 
 
 def test_a_range_of_whole_numbers_is_int_uniform() -> None:
-    profile = Profile(tuning=Tuning(space={"training.group_size": Span(uniform=(4, 8))}))
+    profile = Profile(tuning=Tuning(space={"training.group_size": KeyRange(uniform=(4, 8))}))
     assert sweep(profile, "embedded", [])["parameters"] == {
         "training.group_size": {"distribution": "int_uniform", "min": 4, "max": 8}
     }
@@ -289,7 +289,7 @@ def test_a_range_that_cannot_be_searched_is_named_with_its_file(tmp_path: Path, 
 
 def test_a_key_of_another_section_is_refused() -> None:
     with pytest.raises(ProfileError, match=r"seed .*`training`"):
-        check_search_space(Profile(tuning=Tuning(space={"seed": Span(uniform=(1, 2))})))
+        check_search_space(Profile(tuning=Tuning(space={"seed": KeyRange(uniform=(1, 2))})))
 
 
 def test_a_change_is_written_as_the_command_line_reads_it() -> None:

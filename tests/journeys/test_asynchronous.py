@@ -12,7 +12,7 @@ from resources.config.profile import Profile
 from tests.journeys.one_kill import train_with_a_kill
 from tests.journeys.test_examples import tiny_job, train_tiny
 from verl_jobs import samples
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.job import candidates, metrics
 from verl_jobs.trainer.checkpoints import complete_saves
@@ -20,7 +20,9 @@ from verl_jobs.trainer.replay_buffer import STALE_MAX, STALE_MEAN
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(2400)]
 VERSIONS, CAP = 3, 2.0  # weight versions that a batch may span, its own included
-SCALE = Scale(placement="separate_async", engine_gpus=1, weight_versions=VERSIONS, updates=2)
+SCALE = ScaleSettings(
+    placement="separate_async", engine_gpus=1, weight_versions=VERSIONS, updates=2
+)
 QUEUE = "transfer_queue"  # verl's folder in a save
 PROBLEMS = 16  # of the tiny job
 

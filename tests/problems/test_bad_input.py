@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
-from problems.reading.source import Loaded
+from problems.reading.source import LoadedRows
 from problems.registry import load
 from problems.schema import write_parquet
 
@@ -35,7 +35,7 @@ def parquet(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
     return path
 
 
-def ids(loaded: Loaded) -> list[str]:
+def ids(loaded: LoadedRows) -> list[str]:
     return [problem.problem_id.removeprefix("mine/") for problem in loaded.problems]
 
 

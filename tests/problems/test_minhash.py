@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.cleaning.minhash import Pairs, alike, jaccard, shingles, signatures
+from problems.cleaning.minhash import CandidatePairs, alike, jaccard, shingles, signatures
 from problems.cleaning.signature_file import SignatureFile
 from problems.cleaning.similarity import tests as asked
 from problems.schema import Problem
@@ -17,7 +17,7 @@ from problems.schema import Problem
 tokens = st.lists(st.sampled_from(["a", "b", "c", "ä", "<", "42"]), max_size=8)
 
 
-def pairs(candidates: Pairs) -> set[tuple[int, int]]:
+def pairs(candidates: CandidatePairs) -> set[tuple[int, int]]:
     return set(zip(candidates.left.tolist(), candidates.right.tolist(), strict=True))
 
 

@@ -19,7 +19,7 @@ from problems.prompt import prompt_text
 from problems.reading.cases import read_tests
 from problems.reading.own import own
 from problems.reading.place import Place
-from problems.reading.source import Loaded
+from problems.reading.source import LoadedRows
 from problems.registry import load
 from problems.shapes.registry import published_record, shape_of
 from sandbox.protocol import Verdict
@@ -56,7 +56,7 @@ LEAP = {
 }
 
 
-def read(folder: Path, *rows: dict[str, Any]) -> Loaded:
+def read(folder: Path, *rows: dict[str, Any]) -> LoadedRows:
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return load("mine", folder / "rows.jsonl")
 

@@ -20,7 +20,7 @@ from resources.config.infrastructure import Kubernetes, Orchestration, RayPlace
 from resources.config.load import load_profile
 from resources.config.profile import Profile
 from resources.home import NotReady
-from verl_jobs.config.scale import Megatron, Scale
+from verl_jobs.config.scale import Megatron, ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.sft.tiny_model import TinyModel
 
@@ -111,7 +111,7 @@ def test_hidden_gpus_are_named_if_too_few_remain(
 
 def test_several_nodes_need_a_joined_ray() -> None:
     with pytest.raises(NotReady, match=r"training\.scale\.nodes.*\b2\b"):
-        check_machines(Profile(training=Training(ranks=2, scale=Scale(nodes=2))))
+        check_machines(Profile(training=Training(ranks=2, scale=ScaleSettings(nodes=2))))
 
 
 KUBERNETES = Orchestration(
@@ -134,7 +134,7 @@ ON_GPUS = {"training": Training(engine="vllm")}
         (ON_GPUS | {"orchestration": KUBERNETES}, r"Kubernetes.*needs\.gpu"),
         (UNKNOWN, r"'nobody/nothing'.*needs\.memory_gib"),
         (UNKNOWN | ON_GPUS, "'nobody/nothing'"),
-        ({"training": Training(engine="vllm", scale=Scale(megatron=Megatron()))}, "FSDP2"),
+        ({"training": Training(engine="vllm", scale=ScaleSettings(megatron=Megatron()))}, "FSDP2"),
     ],
 )
 def test_the_reason_for_skipping_the_planner_is_one_line(
@@ -230,7 +230,7 @@ def test_extra_gpus_need_a_joined_ray(
     profile = gpu.model_copy(
         update={
             "training": gpu.training.model_copy(
-                update={"scale": Scale.model_validate(apart | {"micro_batch_tokens": 4096})}
+                update={"scale": ScaleSettings.model_validate(apart | {"micro_batch_tokens": 4096})}
             )
         }
     )

@@ -15,7 +15,7 @@ from resources.ray.place import ranks_here, ray_of
 from resources.ray.private import Joined, Private
 from tests.resources.test_capacity import listing
 from tests.verl_jobs.test_job import a_job
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 
 
@@ -34,7 +34,7 @@ def test_cpu_ranks_resume_on_one_node(tmp_path: Path) -> None:
     # No memory is required, because other processes may run on this machine.
     needs = Profile().needs.model_copy(update={"memory_gib": 0.0})
     profile = Profile(
-        training=Training(ranks=2, scale=Scale(nodes=2)),
+        training=Training(ranks=2, scale=ScaleSettings(nodes=2)),
         ray=RayPlace(address="http://head:8265"),
         needs=needs,
     )
@@ -46,7 +46,7 @@ def test_ranks_are_limited_by_the_local_gpus(
 ) -> None:
     listing(tmp_path, monkeypatch, "0, GPU-1, NVIDIA H100, 81920\\n1, GPU-2, NVIDIA H100, 81920\\n")
     gpus = load_profile("gpu")
-    training = gpus.training.model_copy(update={"ranks": 8, "scale": Scale(nodes=2)})
+    training = gpus.training.model_copy(update={"ranks": 8, "scale": ScaleSettings(nodes=2)})
     needs = gpus.needs.model_copy(update={"memory_gib": 0.0})
     assert (
         ranks_here(Home(tmp_path), gpus.model_copy(update={"training": training, "needs": needs}))

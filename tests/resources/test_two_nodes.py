@@ -17,7 +17,7 @@ import pytest
 from tests.journeys.demo_run import wait_until
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from tests.verl_jobs.test_job import a_job
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer import preemption_hook
@@ -57,7 +57,7 @@ def spread(
     folder: Path, nodes: Nodes, ranks: int, over: int
 ) -> Iterator[tuple[TrainingJob, subprocess.Popen[bytes]]]:
     """Start a toy training on these nodes; give its job and the process that owns it."""
-    job = a_job(folder / "job", training=Training(ranks=ranks, scale=Scale(nodes=over)))
+    job = a_job(folder / "job", training=Training(ranks=ranks, scale=ScaleSettings(nodes=over)))
     job.write()
     environment = os.environ | nodes.environment | {"PYTHONPATH": PATHS}
     command = [

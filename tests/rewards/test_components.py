@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from problems.dataset.rl_parquet import COST, ground_truth, problem_from_ground_truth
 from rewards.battery.cases import CODE, MEDIAN
-from rewards.choices import Choice, read_choices
+from rewards.choices import ShownChoice, read_choices
 from rewards.components.correctness import correctness
 from rewards.components.efficiency import efficiency, reference_cost, with_costs
 from rewards.composite import Reward, reward_hash
@@ -173,8 +173,8 @@ def test_the_trace_sums_to_the_value(results: list[Verdict], combine: str, spars
     assert score.value is None or sum(score.gave.values()) == pytest.approx(score.value)
 
 
-def choice(left: str, right: str, chosen: str) -> Choice:
-    return Choice.model_validate(
+def choice(left: str, right: str, chosen: str) -> ShownChoice:
+    return ShownChoice.model_validate(
         {"problem_id": "p", "left": left, "right": right, "chosen": chosen}
     )
 
@@ -219,7 +219,7 @@ def test_choices_are_read_and_rewarded(tmp_path: Path, name: str) -> None:
     else:
         (tmp_path / name).write_text(json.dumps(row) + "\n")
     rows = read_choices(tmp_path / name)
-    assert rows == [Choice(problem_id=MEDIAN.problem_id, chosen="left", **sides)]
+    assert rows == [ShownChoice(problem_id=MEDIAN.problem_id, chosen="left", **sides)]
     config = RewardConfig(weights=Weights(preference=1.0), preferences=str(tmp_path / name))
     shown, other = (
         Reward(config).score(MEDIAN, text, report(Verdict.AC)).components.get("preference")

@@ -20,7 +20,7 @@ with Path(__file__).with_name("math_pairs.tsv").open(encoding="utf-8") as file:
 NUMBERS = st.integers(2, 99)
 # What the table and math-verify judge differently: forms that it cannot read, and answers that it
 # calls equal (letters commute, a ratio is a fraction, a set equals a tuple).
-MAX_FALSE_ACCEPTS, MAX_FALSE_REJECTS = 36, 36
+MAX_FALSE_ACCEPTS, MAX_FALSE_REJECTS = 37, 35
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from problems.embedded.compositional import FamilyConfig, generate
 from rewards.battery.cases import MEDIAN
-from rewards.choices import Choice
+from rewards.choices import ShownChoice
 from rewards.composite import Reward
 from rewards.config import RewardConfig, Weights
 from rewards.preference_head import FEATURES, features, fit_head
@@ -20,13 +20,15 @@ PROBLEMS = generate(FamilyConfig(demonstrations=1, train=60, validation=1))
 SHORT = "def f(x):\n    return x\n"
 
 
-def choices(prefers_left: Callable[[str, str], bool], problems: int = 60) -> list[Choice]:
+def choices(prefers_left: Callable[[str, str], bool], problems: int = 60) -> list[ShownChoice]:
     """Return one choice for each problem, between two of its solutions."""
     rng, found = random.Random(1), []
     for problem in PROBLEMS[:problems]:
         left, right = rng.sample([problem.solutions[0], problem.solutions[2]], 2)
         chosen = "left" if prefers_left(left, right) else "right"
-        found.append(Choice(problem_id=problem.problem_id, left=left, right=right, chosen=chosen))
+        found.append(
+            ShownChoice(problem_id=problem.problem_id, left=left, right=right, chosen=chosen)
+        )
     return found
 
 

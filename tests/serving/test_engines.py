@@ -16,10 +16,17 @@ import pytest
 from resources.config.serving import Serving
 from resources.home import Home
 from resources.registry.ledger import Entry
-from serving.completion import Delta, EngineFailed, EngineReply, EngineRequest, TooLong, complete
+from serving.completion import (
+    Delta,
+    EngineFailed,
+    EngineReply,
+    EngineRequest,
+    PromptTooLong,
+    complete,
+)
 from serving.engines.transformers import TransformersEngine
 from serving.gateway import pool
-from serving.gateway.pool import CannotLoad, Pool
+from serving.gateway.pool import CannotLoad, VersionPool
 from serving.server_process import ServerProcess
 from serving.server_versions import Served
 from serving.upstream import Upstream
@@ -104,7 +111,7 @@ def test_a_closed_stream_frees_its_place(engine: TransformersEngine) -> None:
 
 
 def test_a_model_of_too_few_positions_is_named(engine: TransformersEngine) -> None:
-    with pytest.raises(TooLong, match="128 positions"):
+    with pytest.raises(PromptTooLong, match="128 positions"):
         asyncio.run(complete(engine, request("x" * 200)))
 
 
@@ -202,7 +209,7 @@ def test_a_library_that_fails_is_a_version_that_cannot_be_loaded(
 
     entry = promote(home, "old", checkpoints["old"])
     with pytest.raises(CannotLoad, match="cannot load version 1"):
-        asyncio.run(Pool(opened, Serving()).load(entry))
+        asyncio.run(VersionPool(opened, Serving()).load(entry))
 
 
 class Silent(NoModel):
@@ -219,7 +226,7 @@ def test_a_server_that_never_answers_does_not_stop_the_pool(
     monkeypatch.setattr(pool, "WARM_UP_S", 0.1)
     entry = promote(home, "old", checkpoints["old"])
     with pytest.raises(CannotLoad, match="TimeoutError"):
-        asyncio.run(Pool(lambda *_: Silent(), Serving()).load(entry))
+        asyncio.run(VersionPool(lambda *_: Silent(), Serving()).load(entry))
 
 
 def test_a_server_may_close_a_connection_after_its_answer() -> None:

@@ -23,7 +23,7 @@ from resources.registry.releases import NoRelease, ReleaseMoved
 from serving.release.comparison import ArmComparison
 from serving.release.controller import Controller
 from serving.release.opening import open_release
-from serving.release.plan import Plan, needs, plan_of
+from serving.release.plan import ReleasePlan, needs, plan_of
 from serving.release.router import ReleaseRouter
 from serving.release.view import Views, details
 from tests.resources.ledger_entries import put
@@ -198,7 +198,7 @@ def test_requests_lost_in_one_arm_are_a_sample_ratio_mismatch(site: Site) -> Non
     release = site.open()
     site.send(3000)
     rows = [row for _, row in site.observations.read()]
-    whole, lossy = (ArmComparison(Plan.model_validate(release.plan), 2) for _ in range(2))
+    whole, lossy = (ArmComparison(ReleasePlan.model_validate(release.plan), 2) for _ in range(2))
     whole.add(rows)
     lossy.add(row for n, row in enumerate(rows) if row.version == 1 or n % 2)
     assert whole.ratio_p_value() > 0.05
@@ -209,7 +209,7 @@ def test_a_user_with_many_requests_counts_once_in_a_step(site: Site) -> None:
     release = site.open()
     site.send(100)
     rows = [row for _, row in site.observations.read()]
-    once, often = (ArmComparison(Plan.model_validate(release.plan), 2) for _ in range(2))
+    once, often = (ArmComparison(ReleasePlan.model_validate(release.plan), 2) for _ in range(2))
     once.add(rows)
     often.add(row for row in rows for _ in range(30))
     assert often.pairs(0) == once.pairs(0)
@@ -297,7 +297,7 @@ def controller(path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_a_breach_is_answered_within_five_seconds(site: Site) -> None:
     site.open(settings=SETTINGS.model_copy(update={"bake_s": 600.0}))
-    watched, read, stop = ArmComparison(Plan.model_validate(site.last().plan), 2), 0, Event()
+    watched, read, stop = ArmComparison(ReleasePlan.model_validate(site.last().plan), 2), 0, Event()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(site.controller.run, stop, every_s=0.05)
         while site.last().open and not watched.breached():

@@ -18,7 +18,7 @@ from serving.release.attach import attached_router
 from serving.release.comparison import ArmComparison
 from serving.release.opening import open_release
 from serving.release.page import release_routes
-from serving.release.plan import Plan
+from serving.release.plan import ReleasePlan
 from tests.serving.clients import Clients
 from tests.serving.faulty_engine import Faulty
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
@@ -124,7 +124,7 @@ def test_an_open_breaker_is_evidence_against_the_challenger(two: Home, strategy:
     assert last(two).state == "rolled_back"
     assert set(clients.statuses) == {200}
     rows = [row for _, row in Observations(two.observations).read(0, "release-0001")]
-    comparison = ArmComparison(Plan.model_validate(last(two).plan), 2)
+    comparison = ArmComparison(ReleasePlan.model_validate(last(two).plan), 2)
     comparison.add(rows)
     assert "unavailable" in {row.error for row in rows}
     assert comparison.ratio_p_value() > 0.001

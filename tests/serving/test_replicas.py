@@ -40,9 +40,9 @@ def test_most_replicas_are_not_fewer_than_least() -> None:
 def test_a_replica_whose_engine_ended_fails_the_health_check_of_ray_serve(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:
-    from serving.engines.ray import Replica
+    from serving.engines.ray import EngineReplica
 
-    replica = Replica("transformers", promote(home, "old", checkpoints["old"]), SETTINGS)
+    replica = EngineReplica("transformers", promote(home, "old", checkpoints["old"]), SETTINGS)
     replica.check_health()
     replica.engine.close()
     with pytest.raises(EngineFailed, match="health check"):

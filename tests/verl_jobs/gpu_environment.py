@@ -13,7 +13,7 @@ from resources.config.load import FOLDER, load_profile
 from resources.config.profile import Profile
 from verl_jobs.config.environment import environment
 from verl_jobs.config.overrides import overrides
-from verl_jobs.planner.shapes import SHAPES, Shape
+from verl_jobs.planner.shapes import SHAPES, ModelShape
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ def lines_of(profiles: dict[str, Profile], folder: Path) -> dict[str, list[str]]
     return lines
 
 
-def configure(path: Path, shape: Shape) -> None:
+def configure(path: Path, shape: ModelShape) -> None:
     config = json.loads(path.read_text(encoding="utf-8")) | {
         "hidden_size": shape.hidden,
         "num_hidden_layers": shape.layers,

@@ -39,14 +39,14 @@ def test_a_recovered_value_raises_no_alarm() -> None:
 
 
 def test_a_falling_entropy_raises_an_alarm_before_the_early_stop() -> None:
-    from verl_jobs.config.checkpoints import Stop
+    from verl_jobs.config.checkpoints import StopSettings
     from verl_jobs.trainer.early_stop import stop_reason
 
     falling = steps("actor/entropy", [0.5 * 0.8**at for at in range(12)])
     [alarm] = alarms(falling)
     assert "entropy" in alarm
     assert "21%" in alarm
-    assert stop_reason(falling, Stop()) is None
+    assert stop_reason(falling, StopSettings()) is None
     assert alarms(steps("actor/entropy", [0.5] * 12)) == []
     assert alarms(falling[:9]) == []
 

@@ -20,7 +20,7 @@ from verl_jobs.curriculum.curriculum import (
     START,
     UNIFORM_SHARE,
     Floats,
-    Pool,
+    ProblemPool,
     Table,
     competence,
     figures,
@@ -38,8 +38,8 @@ RATES = st.lists(st.integers(0, 64), min_size=1, max_size=30).map(
 PROGRESS = st.floats(0, 1)
 
 
-def even(rates: Floats) -> Pool:
-    return Pool(rates, np.ones(len(rates)))
+def even(rates: Floats) -> ProblemPool:
+    return ProblemPool(rates, np.ones(len(rates)))
 
 
 def plan(schedule: str = "window", **keys: float) -> Curriculum:
@@ -68,7 +68,7 @@ def test_chances_are_a_probability_distribution(
     weights = np.array(
         data.draw(st.lists(st.floats(0.01, 4), min_size=len(rates), max_size=len(rates)))
     )
-    chances = probabilities(plan(schedule), Pool(rates, weights), progress)
+    chances = probabilities(plan(schedule), ProblemPool(rates, weights), progress)
     assert (chances >= 0).all()
     assert chances.sum() == pytest.approx(1)
 
@@ -143,7 +143,7 @@ def test_the_weight_decides_between_equally_hard_problems(
     schedule: str, progress: float, weight: float
 ) -> None:
     rates, weights = np.full(20, 0.4), np.where(np.arange(20) == 0, weight, 1.0)
-    chances = probabilities(plan(schedule), Pool(rates, weights), progress)
+    chances = probabilities(plan(schedule), ProblemPool(rates, weights), progress)
     one, other = chances[:2]
     assert one == pytest.approx(weight * other, rel=1e-4) or min(one, other) < NEARLY_NONE
 

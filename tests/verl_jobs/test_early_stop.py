@@ -9,7 +9,7 @@ import pytest
 
 from rewards.watch import GAP, OVERFIT
 from verl_jobs.config.algorithms import Name
-from verl_jobs.config.checkpoints import Stop
+from verl_jobs.config.checkpoints import StopSettings
 from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION
 from verl_jobs.trainer.early_stop import per_token, stop_reason
@@ -37,7 +37,7 @@ def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:
 def test_a_stable_training_is_never_stopped() -> None:
     history = run(40)
     assert all(
-        stop_reason(history[:length], Stop(patience=3)) is None
+        stop_reason(history[:length], StopSettings(patience=3)) is None
         for length in range(len(history) + 1)
     )
 
@@ -46,30 +46,35 @@ def test_a_stable_training_is_never_stopped() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_nan_or_infinity_stops_the_training(key: str, value: float) -> None:
     assert (
-        stop_reason(run(8, **{key: lambda t: value if t == 8 else 0.1}), Stop())
+        stop_reason(run(8, **{key: lambda t: value if t == 8 else 0.1}), StopSettings())
         == f"{key} is {value} at step 8"
     )
 
 
 def test_a_large_kl_stops_the_training_but_one_outlier_does_not() -> None:
     assert "KL: actor/kl_loss" in (
-        stop_reason(run(12, **{"actor/kl_loss": lambda t: 0.06 * t}), Stop(kl=0.5)) or ""
+        stop_reason(run(12, **{"actor/kl_loss": lambda t: 0.06 * t}), StopSettings(kl=0.5)) or ""
     )
     assert (
-        stop_reason(run(12, **{"actor/kl_loss": lambda t: 1.2 if t == 11 else 0.01}), Stop(kl=0.5))
+        stop_reason(
+            run(12, **{"actor/kl_loss": lambda t: 1.2 if t == 11 else 0.01}), StopSettings(kl=0.5)
+        )
         is None
     )
 
 
 def test_a_collapsed_entropy_stops_the_training_unless_disabled() -> None:
     history = run(20, **{"actor/entropy": lambda t: 0.5 * 0.7**t})
-    assert "entropy collapsed: 0.2" in (stop_reason(history, Stop()) or "")
-    assert stop_reason(history, Stop(entropy=0.0)) is None
+    assert "entropy collapsed: 0.2" in (stop_reason(history, StopSettings()) or "")
+    assert stop_reason(history, StopSettings(entropy=0.0)) is None
 
 
 def test_a_growing_gap_to_hidden_tests_stops_the_training() -> None:
     assert "reward hacking" in (
-        stop_reason(run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), Stop()) or ""
+        stop_reason(
+            run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), StopSettings()
+        )
+        or ""
     )
 
 
@@ -90,8 +95,8 @@ def test_entropy_and_kl_are_compared_per_token(
         for at, mean in enumerate(lengths, 1)
     ]
     rows = per_token(shorter, training)
-    assert "entropy collapsed" in (stop_reason(shorter, Stop(entropy=0.3)) or "")
-    assert (stop_reason(rows, Stop(entropy=0.3)) is None) == (algorithm == "dr_grpo")
+    assert "entropy collapsed" in (stop_reason(shorter, StopSettings(entropy=0.3)) or "")
+    assert (stop_reason(rows, StopSettings(entropy=0.3)) is None) == (algorithm == "dr_grpo")
     if algorithm == "dr_grpo":
         assert all(
             row["actor/kl_loss"] == pytest.approx(0.4)
@@ -102,12 +107,14 @@ def test_entropy_and_kl_are_compared_per_token(
             row | {"response_length/mean": 50.0, "actor/entropy": 0.5 * 0.7 ** row["step"]}
             for row in shorter
         ]
-        assert "entropy collapsed" in (stop_reason(per_token(collapsed, training), Stop()) or "")
+        assert "entropy collapsed" in (
+            stop_reason(per_token(collapsed, training), StopSettings()) or ""
+        )
 
 
 def test_patience_counts_validations_since_the_best() -> None:
     history = run(30, **{VALIDATION: lambda t: (0.6 if t == 10 else 0.4) if t % 5 == 0 else None})
-    text = stop_reason(history, Stop(patience=4)) or ""
+    text = stop_reason(history, StopSettings(patience=4)) or ""
     assert all(part in text for part in ("no progress", "4", "60.0 %", "step 10"))
-    assert stop_reason(history, Stop(patience=5)) is None
-    assert stop_reason(history, Stop(patience=0)) is None
+    assert stop_reason(history, StopSettings(patience=5)) is None
+    assert stop_reason(history, StopSettings(patience=0)) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verl_jobs.config.scale import Megatron, Scale
+from verl_jobs.config.scale import Megatron, ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.planner.fit import check_fit
 from verl_jobs.planner.planner import estimate, plan, update_of
@@ -20,7 +20,7 @@ def training(ranks: int = 4, **scale: object) -> Training:
         prompt_tokens=512,
         answer_tokens=512,
         group_size=16,
-        scale=Scale.model_validate(scale),
+        scale=ScaleSettings.model_validate(scale),
     )
 
 
@@ -76,7 +76,9 @@ def test_layouts_outside_the_formulas_are_not_refused() -> None:
 
 
 def test_a_configured_layout_that_fits_is_the_plan() -> None:
-    scale = Scale(offload="always", tensor_parallel=2, sequence_parallel=2, micro_batch_tokens=4096)
+    scale = ScaleSettings(
+        offload="always", tensor_parallel=2, sequence_parallel=2, micro_batch_tokens=4096
+    )
     large, configured = SHAPES["Qwen/Qwen2.5-Coder-14B"], training(2)
     configured = configured.model_copy(update={"scale": scale})
     assert plan(large, GPUS["H100"], 2, configured).training.scale == scale

@@ -18,9 +18,9 @@ from resources.settings import Settings
 from tests.verl_jobs.gguf_files import tiny_llama, write
 from verl_jobs.gguf.convert import check, convert
 from verl_jobs.gguf.header import read_header
-from verl_jobs.gguf.source import Source, find
+from verl_jobs.gguf.source import GgufSource, find
 from verl_jobs.gguf.tokenizer import make_tokenizer
-from verl_jobs.planner.shapes import Shape, UnknownShape, shape_of
+from verl_jobs.planner.shapes import ModelShape, UnknownShape, shape_of
 from verl_jobs.sft.start import UnfitStart, check_start
 
 CHAT = [{"role": "user", "content": "sum of 12"}]
@@ -35,7 +35,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_converted_model_has_the_logits_of_its_original(tied: bool, tmp_path: Path) -> None:
     model, tokenizer = tiny_llama(tie_word_embeddings=tied)
     (folder := tmp_path / "out").mkdir()
-    convert(Source(write(tmp_path / "tiny.gguf", model, tokenizer)), folder)
+    convert(GgufSource(write(tmp_path / "tiny.gguf", model, tokenizer)), folder)
     converted = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
     tokens = torch.arange(40)[None] * 7 % 300
     with torch.no_grad():
@@ -53,7 +53,7 @@ def test_evaluate_and_adapt_take_a_file_that_is_converted_once(file: Path, tmp_p
 
 
 def test_its_tokenizer_encodes_as_its_original(file: Path, tmp_path: Path) -> None:
-    convert(Source(file), tmp_path)
+    convert(GgufSource(file), tmp_path)
     original, converted = tiny_llama()[1], AutoTokenizer.from_pretrained(tmp_path)
     text = "def f(x):\n  return x != 123 , 'é'  <|im_end|>"
     assert converted.encode(text) == original.encode(text)
@@ -86,11 +86,11 @@ def test_digits_are_tokens_of_their_own_where_the_file_says_so(tmp_path: Path) -
 def test_the_planner_reads_the_shape_from_the_file(file: Path) -> None:
     shape = shape_of(f"gguf:{file}")
     vocabulary = len(tiny_llama()[1])
-    assert shape == Shape(f"gguf:{file}", 64, 2, 4, 2, 96, vocabulary, tied=True, head=16)
+    assert shape == ModelShape(f"gguf:{file}", 64, 2, 4, 2, 96, vocabulary, tied=True, head=16)
 
 
 def test_a_folder_with_one_file_is_that_file(file: Path) -> None:
-    assert find(f"gguf:{file.parent}") == Source(file)
+    assert find(f"gguf:{file.parent}") == GgufSource(file)
 
 
 def test_a_folder_with_two_files_is_refused(tmp_path: Path) -> None:
@@ -127,28 +127,28 @@ def test_a_truncated_file_is_refused(file: Path, tmp_path: Path) -> None:
     for length in (4, 20, 2_000):
         (tmp_path / "a.gguf").write_bytes(content[:length])
         with pytest.raises(UnfitStart, match="damaged or truncated"):
-            check(Source(tmp_path / "a.gguf"))
+            check(GgufSource(tmp_path / "a.gguf"))
     (tmp_path / "a.gguf").write_bytes(content[:-1])
     with pytest.raises(UnfitStart, match="download the file again"):
-        convert(Source(tmp_path / "a.gguf"), tmp_path)
+        convert(GgufSource(tmp_path / "a.gguf"), tmp_path)
 
 
 def test_another_architecture_is_refused_by_name(tmp_path: Path) -> None:
     file = write(tmp_path / "a.gguf", *tiny_llama(), architecture="gemma")
     with pytest.raises(UnfitStart, match="architecture is 'gemma', known: llama"):
-        check(Source(file))
+        check(GgufSource(file))
 
 
 def test_an_unknown_tokenizer_is_refused_by_name(tmp_path: Path) -> None:
     file = write(tmp_path / "a.gguf", *tiny_llama(), pre="martian")
     with pytest.raises(UnfitStart, match="pre is 'martian', known: gpt-2, smollm"):
-        check(Source(file))
+        check(GgufSource(file))
 
 
 def test_a_missing_gguf_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "gguf", None)
     with pytest.raises(UnfitStart, match="pip install gguf"):
-        check(Source(file))
+        check(GgufSource(file))
 
 
 @pytest.mark.slow

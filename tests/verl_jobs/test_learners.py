@@ -12,7 +12,7 @@ import pytest
 
 from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.config.environment import environment
-from verl_jobs.config.scale import Scale, token_budget
+from verl_jobs.config.scale import ScaleSettings, token_budget
 from verl_jobs.config.training import Training
 from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -100,14 +100,16 @@ for told in json.load(sys.stdin):
 
 LAID = {"engine": "vllm", "ranks": 8, "algorithm": "ppo", "kl_coefficient": 0.01}
 RUNS = {
-    "tokens": Training(algorithm="ppo", kl_coefficient=0.01, scale=Scale(micro_batch_tokens=2048)),
+    "tokens": Training(
+        algorithm="ppo", kl_coefficient=0.01, scale=ScaleSettings(micro_batch_tokens=2048)
+    ),
     "defaults": Training(algorithm="ppo", kl_coefficient=0.01),
     "answers": Training(
-        algorithm="ppo", kl_coefficient=0.01, scale=Scale(accumulation=2, updates=2)
+        algorithm="ppo", kl_coefficient=0.01, scale=ScaleSettings(accumulation=2, updates=2)
     ),
     "laid out": Training(
         **LAID,
-        scale=Scale(
+        scale=ScaleSettings(
             shards=4,
             reshard=False,
             sequence_parallel=2,
@@ -115,7 +117,7 @@ RUNS = {
             activation_checkpointing=False,
         ),
     ),
-    "offloaded": Training(**LAID, scale=Scale(offload="always", precision="fp32")),
+    "offloaded": Training(**LAID, scale=ScaleSettings(offload="always", precision="fp32")),
     "paced": Training(
         algorithm="ppo", kl_coefficient=0.01, schedule="cosine", warm_up_steps=3, gradient_clip=0.5
     ),

@@ -16,7 +16,7 @@ from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.environment import environment
 from verl_jobs.config.lora import Lora
 from verl_jobs.config.overrides import overrides
-from verl_jobs.config.scale import Distillation, Megatron, Scale
+from verl_jobs.config.scale import Distillation, Megatron, ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.config.validation import Validation
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -56,7 +56,7 @@ for told in json.load(sys.stdin):
 """
 
 FSDP2 = [
-    Scale(
+    ScaleSettings(
         nodes=2,
         shards=4,
         reshard=False,
@@ -67,7 +67,7 @@ FSDP2 = [
         log_prob_tokens=40_000,
         fused_head=True,
     ),
-    Scale(
+    ScaleSettings(
         offload="always",
         accumulation=4,
         sequence_parallel=2,
@@ -76,9 +76,9 @@ FSDP2 = [
     ),
 ]
 PASSED = [
-    Scale(megatron=Megatron(tensor_parallel=2, pipeline_parallel=2)),
-    Scale(placement="colocated_async", distillation=Distillation(teacher="t", gpus=2)),
-    Scale(
+    ScaleSettings(megatron=Megatron(tensor_parallel=2, pipeline_parallel=2)),
+    ScaleSettings(placement="colocated_async", distillation=Distillation(teacher="t", gpus=2)),
+    ScaleSettings(
         placement="separate_async",
         engine_gpus=2,
         updates=4,
@@ -182,7 +182,7 @@ def test_a_strategy_whose_saves_would_fail_is_refused(name: str, value: str) -> 
 def test_the_strategy_of_ours_may_be_named() -> None:
     line = "actor_rollout_ref.actor.strategy"
     assert Training(verl=(f"{line}=fsdp2",)).verl
-    megatron = Scale(megatron=Megatron())
+    megatron = ScaleSettings(megatron=Megatron())
     assert Training(engine="vllm", verl=(f"{line}=megatron",), scale=megatron).verl
 
 

@@ -12,18 +12,27 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from verl_jobs.config.agents import Agents
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.planner.memory import generation_bytes, logits_width, update_bytes
 from verl_jobs.planner.planner import RESERVE, plan
-from verl_jobs.planner.shapes import GIB, GPUS, KINDS, SHAPES, SIZES, DoesNotFit, Shape, shape_of
+from verl_jobs.planner.shapes import (
+    GIB,
+    GPUS,
+    KINDS,
+    SHAPES,
+    SIZES,
+    DoesNotFit,
+    ModelShape,
+    shape_of,
+)
 
-TINY = Shape("tiny", 128, 3, 4, 2, 384, 512, True)
-WIDE = Shape("wide", 128, 6, 4, 2, 384, 4096, False)
+TINY = ModelShape("tiny", 128, 3, 4, 2, 384, 512, True)
+WIDE = ModelShape("wide", 128, 6, 4, 2, 384, 4096, False)
 LONG = Training(engine="vllm", prompt_tokens=1024, answer_tokens=1024, group_size=16)
 
 
-def model(shape: Shape) -> Any:
+def model(shape: ModelShape) -> Any:
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -57,7 +66,7 @@ def test_the_cache_of_the_engine_has_the_stated_bytes() -> None:
     assert stated == sum(layers) + layers[0]  # the copy of one layer while it grows
 
 
-def tracked(shape: Shape, tokens: int, checkpointing: bool) -> int:
+def tracked(shape: ModelShape, tokens: int, checkpointing: bool) -> int:
     """Return the peak bytes of two updates, by torch's memory tracker."""
     import torch
     from torch.distributed._tools.mem_tracker import MemTracker
@@ -85,7 +94,7 @@ def tracked(shape: Shape, tokens: int, checkpointing: bool) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [TINY, WIDE], ids=lambda shape: shape.name)
-def test_parameter_counts_match_transformers(shape: Shape) -> None:
+def test_parameter_counts_match_transformers(shape: ModelShape) -> None:
     assert shape.parameters == sum(weight.numel() for weight in model(shape).parameters())
 
 
@@ -97,7 +106,7 @@ def test_parameter_counts_match_transformers(shape: Shape) -> None:
     ids=["tiny, 2048", "tiny, 4096", "wide, 2048"],
 )
 def test_planned_update_memory_is_within_15_percent_of_torch(
-    shape: Shape, tokens: int, checkpointing: bool
+    shape: ModelShape, tokens: int, checkpointing: bool
 ) -> None:
     planned = sum(update_bytes(shape, tokens, 1, mixed=False, checkpointing=checkpointing).values())
     assert planned == pytest.approx(tracked(shape, tokens, checkpointing), rel=0.15)
@@ -132,7 +141,9 @@ def test_parameter_counts_match_the_published_sizes(name: str, billions: float) 
 def test_every_phase_of_a_plan_leaves_the_memory_reserve(
     name: str, gpu: str, gpus: int, share: float, algorithm: str
 ) -> None:
-    training = LONG.model_copy(update={"scale": Scale(engine_memory=share), "algorithm": algorithm})
+    training = LONG.model_copy(
+        update={"scale": ScaleSettings(engine_memory=share), "algorithm": algorithm}
+    )
     try:
         best = plan(SHAPES[name], GPUS[gpu], gpus, training)
     except DoesNotFit:
@@ -141,14 +152,15 @@ def test_every_phase_of_a_plan_leaves_the_memory_reserve(
 
 
 def test_an_engine_share_without_a_memory_reserve_is_refused() -> None:
-    greedy = LONG.model_copy(update={"scale": Scale(engine_memory=0.96)})
+    greedy = LONG.model_copy(update={"scale": ScaleSettings(engine_memory=0.96)})
     with pytest.raises(DoesNotFit, match=r"engine_memory 0\.96 .*4 GiB .*H100"):
         plan(SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["H100"], 8, greedy)
 
 
 def test_a_larger_engine_share_holds_more_completions() -> None:
     half, most = (
-        LONG.model_copy(update={"scale": Scale(engine_memory=share)}) for share in (0.5, 0.7)
+        LONG.model_copy(update={"scale": ScaleSettings(engine_memory=share)})
+        for share in (0.5, 0.7)
     )
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
     assert plan(shape, gpu, 8, most).concurrent > plan(shape, gpu, 8, half).concurrent
@@ -200,7 +212,7 @@ def test_an_engine_does_not_span_machines() -> None:
     )
     assert plan(large, gpu, 12, training).training.scale.tensor_parallel == 4
     with pytest.raises(DoesNotFit):
-        plan(large, gpu, 12, training.model_copy(update={"scale": Scale(nodes=2)}))
+        plan(large, gpu, 12, training.model_copy(update={"scale": ScaleSettings(nodes=2)}))
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.planner.memory import cpu_phases
 from verl_jobs.planner.shapes import shape_of
@@ -41,7 +41,7 @@ def training(ranks: int) -> Training:
         group_size=8,
         prompt_tokens=PROMPT,
         answer_tokens=COMPLETION,
-        scale=Scale(updates=2),
+        scale=ScaleSettings(updates=2),
     )
 
 

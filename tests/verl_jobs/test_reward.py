@@ -15,7 +15,7 @@ from sandbox.protocol import Verdict
 from tests.verl_jobs.test_job import a_job
 from tests.verl_jobs.test_overrides import settings_of
 from verl_jobs.config.agents import Agents
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.reward_manager import (
@@ -72,7 +72,7 @@ def test_one_process_a_node_has_the_nodes_sandbox(
 ) -> None:
     """192 cores: verl's eight reward processes with a worker per core would be 1,536 workers."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(192)))
-    gpus = Training(engine="vllm", ranks=16, scale=Scale(nodes=2))
+    gpus = Training(engine="vllm", ranks=16, scale=ScaleSettings(nodes=2))
     settings = settings_of(gpus, tmp_path)
     assert settings["reward.num_workers"] == "2"
     assert sandbox_of(a_job(tmp_path, training=gpus)).workers is None  # a worker per core, once

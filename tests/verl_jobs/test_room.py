@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.trainer.layout import held_ranks, missing
 
@@ -51,7 +51,7 @@ def test_ranks_need_cpus_and_gpus_of_ray(cpus: int, gpus: int, outcome: str) -> 
 
 
 EIGHT = Training(engine="vllm", ranks=8)
-SIXTEEN = Training(engine="vllm", ranks=16, scale=Scale(nodes=2))
+SIXTEEN = Training(engine="vllm", ranks=16, scale=ScaleSettings(nodes=2))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.verl_jobs.real_trainings import lines_of
-from verl_jobs.config.scale import Distillation, Megatron, Scale
+from verl_jobs.config.scale import Distillation, Megatron, ScaleSettings
 from verl_jobs.config.training import Training
 
 
@@ -89,7 +89,7 @@ FSDP = "actor_rollout_ref.actor.fsdp_config"
 def test_each_scale_setting_becomes_an_override(
     scale_keys: dict[str, Any], key: str, value: str
 ) -> None:
-    assert settings_of(engine="vllm", ranks=8, scale=Scale(**scale_keys))[key] == value
+    assert settings_of(engine="vllm", ranks=8, scale=ScaleSettings(**scale_keys))[key] == value
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "transformers"])
@@ -103,27 +103,27 @@ def test_an_engine_on_gpus_computes_in_bf16_and_checkpoints_activations(engine: 
 @pytest.mark.parametrize(
     ("scale_keys", "error"),
     [
-        ({"scale": Scale(offload="idle")}, "offload"),
+        ({"scale": ScaleSettings(offload="idle")}, "offload"),
         ({"ranks": 3}, "32 problems x 8 .* 3 ranks"),
-        ({"ranks": 4, "scale": Scale(nodes=3)}, "4 ranks .* 3 nodes"),
-        ({"scale": Scale(updates=5)}, "32 problems .* 5 updates"),
-        ({"scale": Scale(accumulation=7)}, "256 .* 1 ranks .* 7"),
-        ({"ranks": 4, "scale": Scale(shards=3)}, "4 ranks .* 3 shards"),
+        ({"ranks": 4, "scale": ScaleSettings(nodes=3)}, "4 ranks .* 3 nodes"),
+        ({"scale": ScaleSettings(updates=5)}, "32 problems .* 5 updates"),
+        ({"scale": ScaleSettings(accumulation=7)}, "256 .* 1 ranks .* 7"),
+        ({"ranks": 4, "scale": ScaleSettings(shards=3)}, "4 ranks .* 3 shards"),
         (
-            {"ranks": 2, "engine": "vllm", "scale": Scale(tensor_parallel=4)},
+            {"ranks": 2, "engine": "vllm", "scale": ScaleSettings(tensor_parallel=4)},
             "2 ranks .* 4",
         ),
         (
-            {"ranks": 2, "engine": "transformers", "scale": Scale(tensor_parallel=2)},
+            {"ranks": 2, "engine": "transformers", "scale": ScaleSettings(tensor_parallel=2)},
             "transformers .*tensor_parallel",
         ),
-        ({"engine": "vllm", "scale": Scale(placement="separate_async")}, "engine_gpus"),
+        ({"engine": "vllm", "scale": ScaleSettings(placement="separate_async")}, "engine_gpus"),
         (
-            {"engine": "vllm", "algorithm": "ppo", "scale": Scale(megatron=Megatron())},
+            {"engine": "vllm", "algorithm": "ppo", "scale": ScaleSettings(megatron=Megatron())},
             "ppo .*megatron",
         ),
         (
-            {"engine": "vllm", "scale": Scale(megatron=Megatron(), precision="fp32")},
+            {"engine": "vllm", "scale": ScaleSettings(megatron=Megatron(), precision="fp32")},
             "precision .*FSDP2",
         ),
     ],
@@ -136,10 +136,10 @@ def test_an_impossible_scale_is_refused_with_its_numbers(
 
 
 def test_untested_scale_settings_are_listed() -> None:
-    scale = Scale(
+    scale = ScaleSettings(
         megatron=Megatron(), distillation=Distillation(teacher="t"), placement="colocated_async"
     )
     assert scale.unrun("vllm").endswith(": Megatron, distillation, placement colocated_async.")
-    separate = Scale(placement="separate_async", engine_gpus=1)
+    separate = ScaleSettings(placement="separate_async", engine_gpus=1)
     assert separate.unrun("vllm").endswith(": placement separate_async.")
-    assert Scale().unrun("vllm") == separate.unrun("hf") == ""
+    assert ScaleSettings().unrun("vllm") == separate.unrun("hf") == ""

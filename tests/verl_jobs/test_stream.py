@@ -14,7 +14,7 @@ from problems.prompt import prompt_text
 from problems.schema import Problem
 from rewards.score import Score
 from sandbox.protocol import Verdict
-from verl_jobs.agents.conversation import Conversation, Finding, begin
+from verl_jobs.agents.conversation import Conversation, ExecutorResult, begin
 from verl_jobs.agents.play import NoReviewer, Reviews, SelfReview, converse
 from verl_jobs.agents.rollout import rollout_of
 from verl_jobs.agents.shaping import improvements
@@ -58,10 +58,11 @@ class Fails:
     def __init__(self, shares: Sequence[float] = ()) -> None:
         self.shares = list(shares)
 
-    def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:
+    def findings(self, conversations: Sequence[Conversation]) -> list[ExecutorResult]:
         passed = round(4 * self.shares.pop(0)) if self.shares else 0
         return [
-            Finding(Verdict.WA, passed, 5, f"{passed} of 5 examples pass.") for _ in conversations
+            ExecutorResult(Verdict.WA, passed, 5, f"{passed} of 5 examples pass.")
+            for _ in conversations
         ]
 
 

@@ -1,6 +1,6 @@
 """Whether a version of verl has what an adapter relies on.
 
-In: a wheel of verl, its source, or its package. Out: a `Finding` for each function, text and
+In: a wheel of verl, its source, or its package. Out: a `ConformanceFinding` for each function, text and
 setting. Files are read; nothing of that verl is imported.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from verl_jobs.config.overrides import overrides
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 
 SETTINGS = "settings"  # the area of verl's settings
@@ -26,14 +26,16 @@ SCHEMA = "trainer/config/_generated_ppo_trainer.yaml"
 TRAININGS = (
     Training(algorithm="ppo"),
     Training(engine="vllm", ranks=8, algorithm="ppo", dynamic_sampling=True),
-    Training(engine="vllm", ranks=8, scale=Scale(placement="separate_async", engine_gpus=2)),
-    Training(ranks=2, scale=Scale(placement="separate_async", engine_gpus=1)),
+    Training(
+        engine="vllm", ranks=8, scale=ScaleSettings(placement="separate_async", engine_gpus=2)
+    ),
+    Training(ranks=2, scale=ScaleSettings(placement="separate_async", engine_gpus=1)),
     Training(entropy_target=0.2),
 )
 
 
 @dataclass(frozen=True)
-class Finding:
+class ConformanceFinding:
     """One thing that an adapter relies on. fault: what is missing; empty if it fits."""
 
     area: str
@@ -65,33 +67,35 @@ def version_of(verl: Path) -> str:
     return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
 
-def findings(verl: Path, adapter: str) -> list[Finding]:
+def findings(verl: Path, adapter: str) -> list[ConformanceFinding]:
     """Return all findings for an adapter (`versions.ADAPTERS`), in the order of its list."""
     relied_on = importlib.import_module(f"{adapter}_relies")
     return [*_functions(verl, relied_on), *_texts(verl, relied_on), *_settings(verl)]
 
 
-def _functions(verl: Path, relied_on: ModuleType) -> Iterator[Finding]:
+def _functions(verl: Path, relied_on: ModuleType) -> Iterator[ConformanceFinding]:
     for area, functions in relied_on.FUNCTIONS.items():
         for where, wanted in functions.items():
             existing = parameters(verl, where)
             if existing is None:
-                yield Finding(area, where, "does not exist")
+                yield ConformanceFinding(area, where, "does not exist")
             elif missing := [name for name in wanted if name not in existing]:
-                yield Finding(area, where, f"has no parameter {', '.join(missing)}")
+                yield ConformanceFinding(area, where, f"has no parameter {', '.join(missing)}")
             else:
-                yield Finding(area, where)
+                yield ConformanceFinding(area, where)
 
 
-def _texts(verl: Path, relied_on: ModuleType) -> Iterator[Finding]:
+def _texts(verl: Path, relied_on: ModuleType) -> Iterator[ConformanceFinding]:
     for file, names in relied_on.TEXTS.items():
         path = verl / file
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         for name in names:
-            yield Finding("texts", f"{file}: {name}", "" if name in text else "does not exist")
+            yield ConformanceFinding(
+                "texts", f"{file}: {name}", "" if name in text else "does not exist"
+            )
 
 
-def _settings(verl: Path) -> Iterator[Finding]:
+def _settings(verl: Path) -> Iterator[ConformanceFinding]:
     """Check the settings of our overrides; those with + or ~ need not exist in verl."""
     schema = yaml.safe_load((verl / SCHEMA).read_text(encoding="utf-8"))
     files = {name: Path(name) for name in ("model", "train", "validation", "folder")}
@@ -101,7 +105,7 @@ def _settings(verl: Path) -> Iterator[Finding]:
         for line in overrides(training, seed=1, loggers=[], name="t", **files)
     ]
     for name in dict.fromkeys(line.partition("=")[0] for line in lines if line[0] not in "+~"):
-        yield Finding(SETTINGS, name, "" if _has(schema, name) else "does not exist")
+        yield ConformanceFinding(SETTINGS, name, "" if _has(schema, name) else "does not exist")
 
 
 def _has(schema: Any, name: str) -> bool:

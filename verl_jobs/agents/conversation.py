@@ -40,7 +40,7 @@ UNANSWERED = "the endpoint did not reply"
 
 
 @dataclass(frozen=True)
-class Finding:
+class ExecutorResult:
     """The Executor's result: how many visible tests pass, and the report as text."""
 
     verdict: Verdict
@@ -62,7 +62,7 @@ class ProgramAttempt:
     """A program of the Generator, the Executor's finding, and the Reviewer's comment."""
 
     completion: str
-    finding: Finding
+    finding: ExecutorResult
     comment: str = ""
 
 
@@ -105,11 +105,11 @@ def _packages(problem: Problem) -> dict[str, tuple[str, ...]]:
     return {"packages": problem.packages} if problem.packages else {}
 
 
-def correction_request(finding: Finding, comment: str = "") -> str:
+def correction_request(finding: ExecutorResult, comment: str = "") -> str:
     return "\n".join([finding.text, *([f"Review: {comment}"] if comment else []), MEND])
 
 
-def review_request(finding: Finding) -> str:
+def review_request(finding: ExecutorResult) -> str:
     """Return the prompt for the Generator to review itself, inside the conversation."""
     return f"{finding.text}\n{REVIEW}"
 

@@ -14,7 +14,7 @@ from problems.syntax import parse
 from rewards.extraction import extract_code
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Runs, run_all
-from verl_jobs.agents.conversation import Conversation, Finding, in_one_line, unmarked
+from verl_jobs.agents.conversation import Conversation, ExecutorResult, in_one_line, unmarked
 
 WIDEST, LONGEST_TEST = 160, 600  # maximum characters of a result, and of a test
 WORDS = {
@@ -34,7 +34,7 @@ class Executor:
     def __init__(self, sandbox: Runs) -> None:
         self.sandbox = sandbox
 
-    def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:
+    def findings(self, conversations: Sequence[Conversation]) -> list[ExecutorResult]:
         """Return a finding on the last message of each, in order; all programs run as one batch."""
         programs = [
             extract_code(each.messages[-1]["content"], each.problem.entry_point)
@@ -53,16 +53,16 @@ class Executor:
         ]
 
 
-def finding_of(problem: Problem, report: Report) -> Finding:
+def finding_of(problem: Problem, report: Report) -> ExecutorResult:
     """Describe a report on the visible tests in words.
 
     For INFRA the text is never passed on: such a conversation ends.
     """
     passed, total = report.passed, report.total
     if report.verdict is Verdict.INFRA:
-        return Finding(report.verdict, passed, total, "The program could not be run.")
+        return ExecutorResult(report.verdict, passed, total, "The program could not be run.")
     if report.verdict is Verdict.AC:
-        return Finding(
+        return ExecutorResult(
             report.verdict,
             total,
             total,
@@ -72,7 +72,7 @@ def finding_of(problem: Problem, report: Report) -> Finding:
         (at for at, test in enumerate(report.tests) if test.verdict is not Verdict.AC), None
     )
     if first is None:  # every test passed, but a limit on all of them did not hold
-        return Finding(
+        return ExecutorResult(
             report.verdict,
             min(passed, total - 1),
             total,
@@ -90,13 +90,15 @@ def finding_of(problem: Problem, report: Report) -> Finding:
         unmarked(test),
         *([outcome] if outcome else []),
     ]
-    return Finding(report.verdict, passed, total, "\n".join(lines))
+    return ExecutorResult(report.verdict, passed, total, "\n".join(lines))
 
 
-def read_only(program: str) -> Finding:
+def read_only(program: str) -> ExecutorResult:
     """Return a finding for a problem without examples: only whether the program is valid Python."""
     try:
         parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return Finding(Verdict.CE, 0, 0, f"{WORDS[Verdict.CE]}{in_one_line(str(error), WIDEST)}")
-    return Finding(Verdict.WA, 0, 0, "There is no example to run it on.")
+        return ExecutorResult(
+            Verdict.CE, 0, 0, f"{WORDS[Verdict.CE]}{in_one_line(str(error), WIDEST)}"
+        )
+    return ExecutorResult(Verdict.WA, 0, 0, "There is no example to run it on.")

@@ -18,7 +18,7 @@ from verl_jobs.agents.conversation import (
     SOLVED,
     TURNS,
     Conversation,
-    Finding,
+    ExecutorResult,
     ProgramAttempt,
     comment_of,
     correction_request,
@@ -40,7 +40,7 @@ class Writer(Protocol):
 class Reports(Protocol):
     """Interface of the Executor."""
 
-    def findings(self, conversations: Sequence[Conversation]) -> list[Finding]: ...
+    def findings(self, conversations: Sequence[Conversation]) -> list[ExecutorResult]: ...
 
 
 class Reviews(Protocol):
@@ -96,7 +96,7 @@ async def write_messages(
     return [conversation for conversation in conversations if not conversation.ended]
 
 
-def _end_reason(finding: Finding, turns_left: int) -> str:
+def _end_reason(finding: ExecutorResult, turns_left: int) -> str:
     if finding.verdict is Verdict.INFRA:
         return LOST
     return SOLVED if finding.solved else TURNS if not turns_left else ""

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveI
 from artifacts.section import Section
 
 
-class Stop(Section):
+class StopSettings(Section):
     """When a training stops before its last step; its best checkpoint is kept.
 
     A loss or reward that is not a number always stops it, and so does a growing gap between visible

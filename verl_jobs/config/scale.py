@@ -42,7 +42,7 @@ class Distillation(Section):
     """Weight of the distillation loss relative to the reward's loss."""
 
 
-class Scale(Section):
+class ScaleSettings(Section):
     """Sharding, memory and placement of one training."""
 
     nodes: PositiveInt = 1
@@ -120,7 +120,9 @@ class Scale(Section):
         return f"Passed to verl, never run in our tests: {', '.join(names)}." if names else ""
 
 
-def layout_error(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) -> str:
+def layout_error(
+    scale: ScaleSettings, engine: Engine, ranks: int, problems: int, group: int
+) -> str:
     """Return why these settings do not fit together, with the numbers and the fix.
 
     Empty if they fit. problems: problems in a step; group: completions per problem.
@@ -183,12 +185,12 @@ def layout_error(scale: Scale, engine: Engine, ranks: int, problems: int, group:
     return ""
 
 
-def token_budget(scale: Scale, longest: int) -> int:
+def token_budget(scale: ScaleSettings, longest: int) -> int:
     """Return the tokens of one forward pass on a rank, where passes are filled by tokens."""
     return scale.micro_batch_tokens or max(BUDGET, ceil(longest / scale.sequence_parallel))
 
 
-def recomputes(scale: Scale, engine: Engine) -> bool:
+def recomputes(scale: ScaleSettings, engine: Engine) -> bool:
     """Whether activations are recomputed in the backward pass."""
     return (
         engine != "hf" if scale.activation_checkpointing is None else scale.activation_checkpointing

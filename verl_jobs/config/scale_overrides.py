@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from verl_jobs.config.scale import Distillation, Engine, Megatron, Scale, recomputes, token_budget
+from verl_jobs.config.scale import (
+    Distillation,
+    Engine,
+    Megatron,
+    ScaleSettings,
+    recomputes,
+    token_budget,
+)
 
 ACTOR, CRITIC = "actor_rollout_ref.actor", "critic"
 # values of verl's trainer.v1.trainer_mode
@@ -14,7 +21,7 @@ TRAINERS = {
 
 
 def scale_overrides(
-    scale: Scale,
+    scale: ScaleSettings,
     engine: Engine,
     *,
     ranks: int,
@@ -60,7 +67,7 @@ def scale_overrides(
     ]
 
 
-def _batch_sizes(scale: Scale, budget: int, share: int) -> list[str]:
+def _batch_sizes(scale: ScaleSettings, budget: int, share: int) -> list[str]:
     """Return the policy's batch sizes.
 
     verl's configuration reuses them for the engine and the reference model. share: completions of a
@@ -88,7 +95,7 @@ def _batch_sizes(scale: Scale, budget: int, share: int) -> list[str]:
     ]
 
 
-def _critic_batch_sizes(scale: Scale, budget: int, share: int) -> list[str]:
+def _critic_batch_sizes(scale: ScaleSettings, budget: int, share: int) -> list[str]:
     """Return the critic's batch sizes.
 
     verl's v1 trainer reads the critic's token budget from the key for inference, even for training
@@ -106,7 +113,7 @@ def _critic_batch_sizes(scale: Scale, budget: int, share: int) -> list[str]:
     ]
 
 
-def _fsdp(scale: Scale, cpu: bool, learner: str) -> list[str]:
+def _fsdp(scale: ScaleSettings, cpu: bool, learner: str) -> list[str]:
     """Return the FSDP2 overrides of one learner.
 
     The reference model is sharded like the policy. verl always keeps it in host memory, whatever
@@ -161,7 +168,7 @@ def _megatron(megatron: Megatron, offload: str, recompute_activations: bool) -> 
     ]
 
 
-def _placement(scale: Scale, cpu: bool) -> list[str]:
+def _placement(scale: ScaleSettings, cpu: bool) -> list[str]:
     kind = "" if scale.placement == "colocated" else "Async"
     lines = [
         f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}",

@@ -18,11 +18,11 @@ from artifacts.section import Section
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.algorithms import ALGORITHMS, Algorithm, Name
 from verl_jobs.config.answer_stages import AnswerStage, stages_error
-from verl_jobs.config.checkpoints import Keep, Stop
+from verl_jobs.config.checkpoints import Keep, StopSettings
 from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.lora import Lora
 from verl_jobs.config.references import Plugins
-from verl_jobs.config.scale import Engine, Scale, layout_error
+from verl_jobs.config.scale import Engine, ScaleSettings, layout_error
 from verl_jobs.config.validation import Validation
 from verl_jobs.config.verl_conflicts import conflict
 from verl_jobs.config.verl_schema import checked
@@ -134,7 +134,7 @@ class Training(Section):
     curriculum: Curriculum = Curriculum()
     keep: Keep = Keep()
     agents: Agents = Agents()
-    stop: Stop = Stop()
+    stop: StopSettings = StopSettings()
     plugins: Plugins = Plugins()
     ranks: PositiveInt = 1
     """Data-parallel trainer processes: GPUs, or CPU processes over gloo."""
@@ -142,7 +142,7 @@ class Training(Section):
     """OpenMP threads per process; bitwise repeatable runs need a fixed number. 0: the machine's
     default.
     """
-    scale: Scale = Scale()
+    scale: ScaleSettings = ScaleSettings()
     trace: tuple[PositiveInt, ...] = ()
     """Steps that torch's profiler records on rank 0, with Ray's timeline of the run; `ratchet jobs
     profile` summarizes them.

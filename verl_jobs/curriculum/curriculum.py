@@ -52,7 +52,7 @@ def competence(progress: float) -> float:
 
 
 @dataclass(frozen=True)
-class Pool:
+class ProblemPool:
     """Candidate problems.
 
     `rates`: (N) pass rates in [0, 1]; `weights`: (N) positive, relative frequency of a problem if
@@ -63,7 +63,7 @@ class Pool:
     weights: Floats
 
 
-def probabilities(plan: Curriculum, pool: Pool, progress: float, count: int = 1) -> Floats:
+def probabilities(plan: Curriculum, pool: ProblemPool, progress: float, count: int = 1) -> Floats:
     """Return each problem's probability to be selected first, (N); sums to 1.
 
     At least `count` problems have a substantial probability. progress: share of the training that
@@ -86,7 +86,7 @@ def probabilities(plan: Curriculum, pool: Pool, progress: float, count: int = 1)
     return (1 - FLOOR) * _normalized(values) + FLOOR / len(values)
 
 
-def _window(plan: Curriculum, pool: Pool) -> Floats:
+def _window(plan: Curriculum, pool: ProblemPool) -> Floats:
     return pool.weights * np.exp(-0.5 * ((pool.rates - plan.target) / plan.width) ** 2)
 
 
@@ -158,7 +158,7 @@ class Table:
             free = np.arange(len(self.ids))
         rates = rng.beta(*self.posterior()) if self.plan.schedule in SAMPLED else self.rates()
         chance = probabilities(
-            self.plan, Pool(rates[free], self.weights[free]), self.step / self.steps, count
+            self.plan, ProblemPool(rates[free], self.weights[free]), self.step / self.steps, count
         )
         rows = free[np.argsort(rng.standard_exponential(len(free)) / chance, kind="stable")[:count]]
         self.drawn_at[rows] = self.step

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from verl_jobs.gguf.header import Header, Tensor, read_header
-from verl_jobs.gguf.source import Source, find
+from verl_jobs.gguf.source import GgufSource, find
 from verl_jobs.gguf.tokenizer import check_tokenizer, make_tokenizer
 from verl_jobs.sft.start import UnfitStart
 
@@ -37,7 +37,7 @@ NAMES = {
 }
 
 
-def check(source: Source) -> Header:
+def check(source: GgufSource) -> Header:
     """Return the file's header. Raises UnfitStart if the file cannot be converted."""
     try:
         import gguf  # noqa: F401
@@ -62,7 +62,7 @@ def check(source: Source) -> Header:
     return header
 
 
-def convert(source: Source, folder: Path) -> dict[str, Any]:
+def convert(source: GgufSource, folder: Path) -> dict[str, Any]:
     """Write config, weights and tokenizer to `folder`; return the facts. Raises UnfitStart."""
     from safetensors.numpy import save_file
     from transformers import GenerationConfig

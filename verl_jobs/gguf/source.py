@@ -17,7 +17,7 @@ FILE, PACKAGE = "gguf:", "package:"
 
 
 @dataclass(frozen=True)
-class Source:
+class GgufSource:
     """A GGUF file, and the distribution that it comes from."""
 
     path: Path
@@ -39,19 +39,19 @@ def names_gguf(base: str) -> bool:
     return base.startswith((FILE, PACKAGE))
 
 
-def find(base: str) -> Source:
+def find(base: str) -> GgufSource:
     """Return the GGUF file of a base for which `names_gguf` is true. Raises UnfitStart."""
     if base.startswith(PACKAGE):
         return _in_package(base, base.removeprefix(PACKAGE))
     path = Path(base.removeprefix(FILE)).expanduser()
     if path.is_dir():
-        return Source(_only(base, f"the folder {path}", sorted(path.glob("*.gguf"))))
+        return GgufSource(_only(base, f"the folder {path}", sorted(path.glob("*.gguf"))))
     if not path.is_file():
         raise UnfitStart(f"{base!r}: no file {path}: give a .gguf file or a folder with one")
-    return Source(path)
+    return GgufSource(path)
 
 
-def _in_package(base: str, name: str) -> Source:
+def _in_package(base: str, name: str) -> GgufSource:
     try:
         distribution = importlib.metadata.distribution(name)
     except (importlib.metadata.PackageNotFoundError, ValueError):
@@ -67,7 +67,7 @@ def _in_package(base: str, name: str) -> Source:
     path = _only(base, f"the package {name}", paths)
     if not path.is_file():
         raise UnfitStart(f"{base!r}: {path} is missing: install {name} again")
-    return Source(path, distribution.metadata["Name"], distribution.version)
+    return GgufSource(path, distribution.metadata["Name"], distribution.version)
 
 
 def _only(base: str, place: str, paths: list[Path]) -> Path:

@@ -7,18 +7,18 @@ with trainer and engine on the same GPUs; other layouts are not checked.
 
 from __future__ import annotations
 
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.planner.planner import RESERVE, estimate, plan
-from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, Shape
+from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, ModelShape
 
 
-def formulas_apply(scale: Scale) -> bool:
+def formulas_apply(scale: ScaleSettings) -> bool:
     """Whether the formulas hold for this layout; others are not checked."""
     return not scale.megatron and scale.placement != "separate_async"
 
 
-def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
+def check_fit(shape: ModelShape, gpu: Gpu, training: Training) -> None:
     """Raise DoesNotFit if this layout does not fit; the message has one that does, if any."""
     if not formulas_apply(training.scale):
         return

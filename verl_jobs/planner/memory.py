@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from verl_jobs.config.lora import Lora
 from verl_jobs.config.training import Training
-from verl_jobs.planner.shapes import Shape
+from verl_jobs.planner.shapes import ModelShape
 
 # tokens of a forward pass, and rows of an engine batch, on a CPU (scale.py, overrides.py)
 CPU_TOKENS, CPU_ROWS = (
@@ -24,7 +24,7 @@ LOGITS, FUSED_ROWS = 6, 512
 
 
 def update_bytes(
-    shape: Shape,
+    shape: ModelShape,
     tokens: int,
     ranks: int,
     *,
@@ -96,7 +96,7 @@ def logits_width(training: Training) -> int:
 
 
 def log_prob_bytes(
-    shape: Shape,
+    shape: ModelShape,
     tokens: int,
     ranks: int,
     *,
@@ -125,7 +125,7 @@ def log_prob_bytes(
 
 
 def generation_bytes(
-    shape: Shape, rows: int, prompt: int, completion: int, group: int = 1
+    shape: ModelShape, rows: int, prompt: int, completion: int, group: int = 1
 ) -> dict[str, int]:
     """Return the memory of the CPU engine in fp32, in addition to the trainer's.
 
@@ -151,7 +151,7 @@ def generation_bytes(
     }
 
 
-def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
+def cpu_phases(shape: ModelShape, training: Training) -> dict[str, dict[str, int]]:
     """Return the bytes that torch allocates in each phase of a step on a CPU, all ranks together.
 
     Checked in tests/verl_jobs/test_ranks.py.
@@ -201,7 +201,7 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
     }
 
 
-def critic_bytes(shape: Shape, training: Training) -> int:
+def critic_bytes(shape: ModelShape, training: Training) -> int:
     """Return the bytes of a critic of the policy's shape, weights and moments, over all ranks.
 
     A reference model takes none on GPUs: verl keeps it in host memory.

@@ -1,6 +1,6 @@
 """Estimate a training's memory per phase and seconds per step before any hardware is rented.
 
-`estimate` takes a model's shape, a GPU and a training with its layout, and returns a `Plan`: bytes,
+`estimate` takes a model's shape, a GPU and a training with its layout, and returns a `LayoutPlan`: bytes,
 seconds, and the reasons why the layout does not fit, if any. `plan` looks for a layout that fits,
 and `check_fit` (fit.py) refuses one that does not; both ask `estimate`. The memory formulas are in
 memory.py. The rates are assumptions, named below. measurements/published_runs.py compares both with
@@ -25,7 +25,7 @@ from verl_jobs.planner.memory import (
     update_bytes,
 )
 from verl_jobs.planner.seconds import step_seconds
-from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, Shape
+from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, ModelShape
 
 RESERVE = 4 * GIB  # CUDA context, NCCL, fragmentation
 MAX_TOKENS, ROUND = 65_536, 1024  # of a forward pass that `plan` suggests: the most, a multiple
@@ -33,10 +33,10 @@ PARALLEL = (1, 2, 4, 8)  # GPUs of one machine that share a sequence, or an engi
 
 
 @dataclass(frozen=True)
-class Plan:
+class LayoutPlan:
     """A layout: bytes per GPU in each phase, seconds of each part of a step."""
 
-    shape: Shape
+    shape: ModelShape
     gpu: Gpu
     training: Training  # with the layout
     update: dict[str, int]
@@ -100,7 +100,7 @@ def forward_tokens(training: Training) -> int:
     return min(most, token_budget(scale, longest(training)))
 
 
-def update_of(shape: Shape, training: Training, tokens: int | None = None) -> dict[str, int]:
+def update_of(shape: ModelShape, training: Training, tokens: int | None = None) -> dict[str, int]:
     """Return the bytes of an update on each GPU, for the layout's tokens of a forward pass."""
     t, scale = training, training.scale
     sharers = scale.shards or t.ranks
@@ -119,7 +119,7 @@ def update_of(shape: Shape, training: Training, tokens: int | None = None) -> di
     return update | ({CRITIC: critic} if critic else {})
 
 
-def estimate(shape: Shape, gpu: Gpu, training: Training) -> Plan:
+def estimate(shape: ModelShape, gpu: Gpu, training: Training) -> LayoutPlan:
     """Return what this training's layout takes on `training.ranks` of these GPUs, and its faults.
 
     For FSDP2 with trainer and engine on the same GPUs.
@@ -139,7 +139,7 @@ def estimate(shape: Shape, gpu: Gpu, training: Training) -> Plan:
         _faults(shape, gpu, t, update, resident=resident, cache=cache, concurrent=concurrent)
     )
     seconds = step_seconds(shape, gpu, t, concurrent)
-    return Plan(
+    return LayoutPlan(
         shape=shape,
         gpu=gpu,
         training=t,
@@ -152,7 +152,7 @@ def estimate(shape: Shape, gpu: Gpu, training: Training) -> Plan:
 
 
 def _faults(
-    shape: Shape,
+    shape: ModelShape,
     gpu: Gpu,
     t: Training,
     update: dict[str, int],
@@ -213,7 +213,7 @@ def _faults(
         )
 
 
-def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
+def plan(shape: ModelShape, gpu: Gpu, gpus: int, training: Training) -> LayoutPlan:
     """Return the training's own layout if it fits on `gpus` GPUs, else the first one that does.
 
     Tokens of a forward pass that are not configured are as many as fit. Other layouts are tried
@@ -239,7 +239,7 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     )
 
 
-def _layouts(shape: Shape, gpu: Gpu, start: Training) -> Iterator[Training]:
+def _layouts(shape: ModelShape, gpu: Gpu, start: Training) -> Iterator[Training]:
     """Yield the configured layout, then others that divide evenly, the preferred first."""
     set_by_user = start.scale.micro_batch_tokens or start.scale.accumulation
     if not _error(start):
@@ -259,7 +259,7 @@ def _layouts(shape: Shape, gpu: Gpu, start: Training) -> Iterator[Training]:
                     yield _filled(shape, gpu, layout)
 
 
-def _filled(shape: Shape, gpu: Gpu, layout: Training) -> Training:
+def _filled(shape: ModelShape, gpu: Gpu, layout: Training) -> Training:
     """Return the layout with the most tokens of a forward pass that fit, but one sequence at least.
 
     Memory is linear in the tokens.

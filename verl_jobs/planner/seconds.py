@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import ceil
 
 from verl_jobs.config.training import Training
-from verl_jobs.planner.shapes import Gpu, Shape
+from verl_jobs.planner.shapes import Gpu, ModelShape
 
 UPDATE_S = 1.0  # of each update besides its arithmetic: optimizer, gradient norm, data
 BANDWIDTH = 0.6  # share of the peak bandwidth, decoding
@@ -17,7 +17,9 @@ TOKEN_S = 0.004  # of each decoded token besides reading weights and cache: laun
 HOST_BANDWIDTH = 25e9  # bytes/s between a GPU and host memory: PCIe 4 x16, less its overhead
 
 
-def step_seconds(shape: Shape, gpu: Gpu, training: Training, concurrent: int) -> dict[str, float]:
+def step_seconds(
+    shape: ModelShape, gpu: Gpu, training: Training, concurrent: int
+) -> dict[str, float]:
     """Return the seconds of each part of a step, with every completion at maximum length.
 
     concurrent: completions that the KV caches hold at once, over all GPUs.
@@ -33,7 +35,7 @@ def step_seconds(shape: Shape, gpu: Gpu, training: Training, concurrent: int) ->
 
 
 def rollout_seconds(
-    shape: Shape, gpu: Gpu, training: Training, concurrent: int, mean: float = 0.0
+    shape: ModelShape, gpu: Gpu, training: Training, concurrent: int, mean: float = 0.0
 ) -> float:
     """Return the seconds of the rollouts.
 
@@ -56,7 +58,7 @@ def rollout_seconds(
     return rounds * t.response_tokens * TOKEN_S + reading + compute
 
 
-def forward_flops(shape: Shape, length: float) -> float:
+def forward_flops(shape: ModelShape, length: float) -> float:
     """Return the FLOP of a forward pass for each token of sequences of this length.
 
     2 for each parameter; attention 2 for each layer, query width and earlier token, twice (scores
@@ -65,7 +67,7 @@ def forward_flops(shape: Shape, length: float) -> float:
     return 2 * shape.parameters + 2 * shape.layers * shape.q_width * length
 
 
-def training_seconds(shape: Shape, t: Training, compute: float) -> dict[str, float]:
+def training_seconds(shape: ModelShape, t: Training, compute: float) -> dict[str, float]:
     """Return the seconds of the compute-bound parts at `compute` FLOP/s.
 
     A backward pass takes twice a forward pass, and three times if activations are recomputed. A

@@ -19,7 +19,7 @@ GIB = 2**30
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelShape:
     """A dense decoder of Qwen2's kind.
 
     It has grouped-query attention, a gated MLP, and biases on query, key and value. Llama, Mistral
@@ -99,12 +99,12 @@ QWEN = "Qwen/Qwen2.5-Coder-"
 SHAPES = {
     shape.name: shape
     for shape in (
-        Shape(f"{QWEN}0.5B", 896, 24, 14, 2, 4864, 151_936, True),
-        Shape(f"{QWEN}1.5B", 1536, 28, 12, 2, 8960, 151_936, True),
-        Shape(f"{QWEN}3B", 2048, 36, 16, 2, 11_008, 151_936, True),
-        Shape(f"{QWEN}7B", 3584, 28, 28, 4, 18_944, 152_064, False),
-        Shape(f"{QWEN}14B", 5120, 48, 40, 8, 13_824, 152_064, False),
-        Shape(f"{QWEN}32B", 5120, 64, 40, 8, 27_648, 152_064, False),
+        ModelShape(f"{QWEN}0.5B", 896, 24, 14, 2, 4864, 151_936, True),
+        ModelShape(f"{QWEN}1.5B", 1536, 28, 12, 2, 8960, 151_936, True),
+        ModelShape(f"{QWEN}3B", 2048, 36, 16, 2, 11_008, 151_936, True),
+        ModelShape(f"{QWEN}7B", 3584, 28, 28, 4, 18_944, 152_064, False),
+        ModelShape(f"{QWEN}14B", 5120, 48, 40, 8, 13_824, 152_064, False),
+        ModelShape(f"{QWEN}32B", 5120, 64, 40, 8, 27_648, 152_064, False),
     )
 }
 GPUS = {
@@ -142,7 +142,7 @@ class UnknownShape(DoesNotFit):
     """The model is unknown, or its config.json cannot be read."""
 
 
-def shape_of(model: str) -> Shape:
+def shape_of(model: str) -> ModelShape:
     """Return the shape of a known hub id (also of its `-Instruct`), of a folder's config.json, or
     of a GGUF file.
 
@@ -184,7 +184,7 @@ def shape_of(model: str) -> Shape:
             "above 0 is needed"
         )
     hidden, layers, heads, kv_heads, wide, vocabulary = (values[key] for key in SIZES)
-    return Shape(
+    return ModelShape(
         name=model,
         hidden=hidden,
         layers=layers,
@@ -197,10 +197,10 @@ def shape_of(model: str) -> Shape:
     )
 
 
-def _of_gguf(base: str) -> Shape:
+def _of_gguf(base: str) -> ModelShape:
     try:
         header = read_header(find(base).path)
-        return Shape(
+        return ModelShape(
             base,
             header.need("embedding_length"),
             header.need("block_count"),

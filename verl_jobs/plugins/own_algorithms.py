@@ -13,7 +13,7 @@ from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.references import is_reference, load
 
 
-class Registry(dict[str, Any]):
+class AlgorithmRegistry(dict[str, Any]):
     """verl's own entries; a name that is a reference is loaded on access."""
 
     def __contains__(self, name: object) -> bool:
@@ -26,4 +26,4 @@ class Registry(dict[str, Any]):
         return self[name]
 
 
-adapter().wrap_registries(Registry)
+adapter().wrap_registries(AlgorithmRegistry)

@@ -14,7 +14,7 @@ from rewards.composite import reward_hash
 from rewards.config import RewardConfig
 from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.overrides import overrides
-from verl_jobs.config.scale import Scale
+from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -32,7 +32,12 @@ class TinyTraining:
     def __init__(self, training: Training, folder: Path) -> None:
         # samplers and curricula need pass rates, which do not exist yet
         plugins = training.plugins.model_copy(update={"sampler": ""})
-        changes = {"engine": "hf", "scale": Scale(), "curriculum": Curriculum(), "plugins": plugins}
+        changes = {
+            "engine": "hf",
+            "scale": ScaleSettings(),
+            "curriculum": Curriculum(),
+            "plugins": plugins,
+        }
         self.training, self.folder = training.model_copy(update=changes), folder
 
     @cached_property

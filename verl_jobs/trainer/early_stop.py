@@ -16,7 +16,7 @@ from typing import Any
 
 from artifacts.atomic import write_atomic
 from rewards import watch
-from verl_jobs.config.checkpoints import Stop
+from verl_jobs.config.checkpoints import StopSettings
 from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
 from verl_jobs.metrics.verl_keys import ENTROPY, FROM_START, OF_UPDATE
@@ -30,7 +30,7 @@ class EarlyStop(Exception):
     """The training stops early; the message is the reason."""
 
 
-def stop_reason(history: History, stop: Stop) -> str | None:
+def stop_reason(history: History, stop: StopSettings) -> str | None:
     """Return why to stop now, or None.
 
     history: in order of steps; step 0 is the validation before training.
@@ -42,13 +42,13 @@ def stop_reason(history: History, stop: Stop) -> str | None:
     return None
 
 
-def _not_finite(steps: History, _: Stop) -> str | None:
+def _not_finite(steps: History, _: StopSettings) -> str | None:
     last = steps[-1]
     broken = [key for key in FINITE if key in last and not math.isfinite(float(last[key]))]
     return f"{broken[0]} is {last[broken[0]]} at step {last['step']}" if broken else None
 
 
-def _kl_too_high(steps: History, stop: Stop) -> str | None:
+def _kl_too_high(steps: History, stop: StopSettings) -> str | None:
     for key in (*FROM_START, OF_UPDATE):
         values = [abs(float(row[key])) for row in steps[-SMOOTH:] if key in row]
         if len(values) == SMOOTH and fmean(values) > stop.kl:
@@ -56,7 +56,7 @@ def _kl_too_high(steps: History, stop: Stop) -> str | None:
     return None
 
 
-def _collapsed(steps: History, stop: Stop) -> str | None:
+def _collapsed(steps: History, stop: StopSettings) -> str | None:
     values = [float(row[ENTROPY]) for row in steps if ENTROPY in row]
     if len(values) < 2 * SMOOTH:
         return None
@@ -68,12 +68,12 @@ def _collapsed(steps: History, stop: Stop) -> str | None:
     )
 
 
-def _gap(steps: History, _: Stop) -> str | None:
+def _gap(steps: History, _: StopSettings) -> str | None:
     growth = watch.growth(steps)
     return f"reward hacking: {growth.reason}" if growth.growing else None
 
 
-def _no_progress(history: History, stop: Stop) -> str | None:
+def _no_progress(history: History, stop: StopSettings) -> str | None:
     scored = [(row["step"], float(row[VALIDATION])) for row in history if VALIDATION in row]
     if not stop.patience or len(scored) <= stop.patience:
         return None

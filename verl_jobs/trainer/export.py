@@ -24,7 +24,7 @@ OTHERS = {"float64": "F64", "int64": "I64", "int32": "I32", "uint8": "U8", "bool
 INDEX = "model.safetensors.index.json"
 
 
-class Part(NamedTuple):
+class RankPart(NamedTuple):
     """What one rank writes of the model."""
 
     file: str
@@ -56,7 +56,7 @@ def aliases(module: Module) -> set[str]:
 
 def gather_part(
     state: Mapping[str, Any], skip: Iterable[str], precision: dtype, rank: int, ranks: int
-) -> Part:
+) -> RankPart:
     """Return the part of this rank, in host memory. All ranks call it together.
 
     state: of all parameters, sharded; skip: names to leave out. Adapters keep their precision until
@@ -77,10 +77,10 @@ def gather_part(
             tensors[name] = whole.detach().to("cpu", copy=True)
     used = sum(size > 0 for size in sizes)
     if used == 1:
-        return Part("model.safetensors", tensors, "")
+        return RankPart("model.safetensors", tensors, "")
     files = {name: f"model-{each + 1:05}-of-{used:05}.safetensors" for name, each in owner.items()}
     index = {"metadata": {"total_size": sum(sizes)}, "weight_map": files}
-    return Part(f"model-{rank + 1:05}-of-{used:05}.safetensors", tensors, json.dumps(index))
+    return RankPart(f"model-{rank + 1:05}-of-{used:05}.safetensors", tensors, json.dumps(index))
 
 
 def raw(tensors: Mapping[str, Tensor]) -> dict[str, RawTensor]:

@@ -21,7 +21,7 @@ from artifacts.atomic import write_atomic
 from artifacts.hashing import HashedFile
 from artifacts.tensors import write_tensors
 from verl_jobs.trainer.background import Background, copy_to_host, fits
-from verl_jobs.trainer.export import INDEX, Part, aliases, gather_part, own_precision, raw
+from verl_jobs.trainer.export import INDEX, RankPart, aliases, gather_part, own_precision, raw
 
 POLL_S = 0.1
 RESERVED = 4096  # bytes of a list, so that an error can be told even when the disk is full
@@ -57,7 +57,7 @@ def wait_for_writers() -> None:
         writer.wait()
 
 
-def _weights(state: Any, folder: Path) -> Part:
+def _weights(state: Any, folder: Path) -> RankPart:
     """Return this rank's part of the weights; rank 0 writes their configuration and index."""
     precision = own_precision(Path(state.module.config.name_or_path))
     part = gather_part(
@@ -72,7 +72,9 @@ def _weights(state: Any, folder: Path) -> Part:
     return part
 
 
-def _write(files: dict[str, Any], part: Part | None, folder: Path, rank: int, ranks: int) -> None:
+def _write(
+    files: dict[str, Any], part: RankPart | None, folder: Path, rank: int, ranks: int
+) -> None:
     import torch
 
     hashes: dict[str, str] = {}
