@@ -1,6 +1,6 @@
 """The plan of a release: its steps and guardrails, fixed when it is opened and recorded with it.
 
-In: the settings and a strategy. Out: a `ReleasePlan`, and how much traffic it needs, said beforehand.
+In: the settings and a strategy. Out: a `ReleasePlan`, and how much traffic it needs.
 """
 
 from __future__ import annotations

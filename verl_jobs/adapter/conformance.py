@@ -1,7 +1,7 @@
 """Whether a version of verl has what an adapter relies on.
 
-In: a wheel of verl, its source, or its package. Out: a `ConformanceFinding` for each function, text and
-setting. Files are read; nothing of that verl is imported.
+In: a wheel of verl, its source, or its package. Out: a `ConformanceFinding` for each function, text
+and setting. Files are read; nothing of that verl is imported.
 """
 
 from __future__ import annotations
