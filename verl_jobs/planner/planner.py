@@ -2,9 +2,9 @@
 
 `estimate` takes a model's shape, a GPU and a training with its layout, and returns a `LayoutPlan`:
 bytes, seconds, and the reasons why the layout does not fit, if any. `plan` looks for a layout that
-fits, and `check_fit` (fit.py) refuses one that does not; both ask `estimate`. The memory formulas are in
-memory.py. The rates are assumptions, named below. measurements/published_runs.py compares both with
-published runs.
+fits, and `check_fit` (fit.py) refuses one that does not; both ask `estimate`. The memory formulas
+are in memory.py. The rates are assumptions, named below. measurements/published_runs.py compares
+both with published runs.
 """
 
 from __future__ import annotations
