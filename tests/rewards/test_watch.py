@@ -91,7 +91,7 @@ def test_each_domain_has_its_own_mean_reward_and_share_solved() -> None:
         (("c",), -1.0, False),
         (("a",), 0.0, False),
     ]
-    assert domain_metrics((config.domain(tags), *rest) for tags, *rest in rows) == {
+    assert domain_metrics((config.domain(tags), paid, ok) for tags, paid, ok in rows) == {
         "domain/a/reward": 0.5,
         "domain/a/solved": 0.5,
         "domain/b/reward": 0.5,
