@@ -29,7 +29,7 @@ class _Line:
 
     request_id: Any
     answer: str | None = None
-    job: Job | None = None
+    job: Job | None = None  # for `--explain`
 
 
 def command(
@@ -99,10 +99,9 @@ def judge_lines(
 
     for report in sandbox.run(_jobs(lines, requests, explain)):
         line = requests[int(report.job_id)]
-        assert line.job
         line.answer = (
             table(line.request_id, line.job, report)
-            if explain
+            if line.job
             else json.dumps(_answer(line.request_id, report))
         )
         flush()
@@ -120,11 +119,11 @@ def _jobs(lines: Iterable[bytes], requests: list[_Line], explain: bool) -> Itera
             request = _parsed(line)
             request_id = request.get("id") if isinstance(request, dict) else None
             job = replace(Job.read(request), job_id=str(len(requests)))
-            job.payload()  # whether its values can be sent
+            _ = job.payload  # whether its values can be sent
         except Invalid as fault:
             requests.append(_Line(request_id, _invalid(request_id, number, fault, explain)))
             continue
-        requests.append(_Line(request_id, None, job))
+        requests.append(_Line(request_id, None, job if explain else None))
         yield job
 
 

@@ -1,6 +1,6 @@
 """Input and output of the sandbox: `Job` and `Report`, both plain data.
 
-`Job.read` is the only reader of a job's form. docs/reference/interfaces.md lists its keys.
+`Job.read` is the only reader of a job's form. docs/reference/file-formats.md lists its keys.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from sandbox.limits import LOAD, Limits
@@ -162,8 +163,9 @@ class Job:
             raise Invalid("style", f"is {self.style!r}{hint}", f"known are {', '.join(STYLES)}")
         return STYLES[self.style]
 
+    @cached_property
     def payload(self) -> bytes:
-        """Return the job as a worker reads it. Raises Invalid for what cannot be run."""
+        """The job as a worker reads it. Raises Invalid for what cannot be run."""
         self.check()
         message = {
             "id": self.job_id, "source": self.source, "style": self.style,

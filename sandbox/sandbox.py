@@ -147,7 +147,7 @@ class Sandbox:
         try:
             for job in jobs:
                 try:
-                    payload, repeats = job.payload(), list[Report]()
+                    payload, repeats = job.payload, list[Report]()
                 except Invalid as fault:
                     raise ValueError(f"job {job.job_id}: {fault}") from None
                 for _ in range(repeat):

@@ -49,11 +49,11 @@ def data_leaks(
     from problems.cleaning.leaks import find_leaks
     from problems.reading.mapping import pairs
     from problems.reading.place import Place
-    from problems.training_rows import read_training_rows
+    from problems.training_file import read_training_file
     from sandbox.sandbox import Sandbox
 
     place = Place(columns=pairs(filter(None, columns.split(","))))
-    problems, rejected = read_training_rows(path, place)
+    problems, rejected = read_training_file(path, place)
     for row in rejected:
         print(f"skipped: {row.row}: {row.reason}: {row.fix}", file=sys.stderr)
     if not problems:

@@ -55,7 +55,7 @@ def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
 @pytest.fixture
 def judge(level: Worker) -> Judge:
     return lambda source, stdin="", limits=LIMITS: level.judge(
-        json.loads(stdio(source, stdin, "yes", limits=limits).payload())
+        json.loads(stdio(source, stdin, "yes", limits=limits).payload)
     )
 
 

@@ -111,4 +111,4 @@ def test_the_source_of_a_test_may_be_given_as_text() -> None:
 )
 def test_a_job_that_cannot_be_run_is_not_sent(job: Job) -> None:
     with pytest.raises(Invalid):
-        job.payload()
+        _ = job.payload

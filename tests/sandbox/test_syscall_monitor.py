@@ -129,7 +129,7 @@ def without_scopes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]
 
 def says(worker: Worker, source: str) -> str:
     """Return the verdict: AC if the program prints "yes"."""
-    return str(worker.judge(json.loads(stdio(source, "", "yes").payload()))["verdict"])
+    return str(worker.judge(json.loads(stdio(source, "", "yes").payload))["verdict"])
 
 
 WAYS = {

@@ -10,7 +10,7 @@ import pytest
 
 from problems.columns import ProblemError
 from problems.reading.place import Place
-from problems.training_rows import read_training_rows
+from problems.training_file import read_training_file
 
 ASKED, CODE = "Double n.", "def twice(n):\n    return 2 * n\n"
 FENCED = f"Here it is:\n\n```python\n{CODE}```\n"
@@ -35,7 +35,7 @@ def test_a_row_for_fine_tuning_is_a_statement_and_a_program(
 ) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(row) + "\n")
-    [problem], rejected = read_training_rows(file, Place())
+    [problem], rejected = read_training_file(file, Place())
     assert not rejected
     assert problem.solutions == (CODE,)
     assert problem.statement.split() == ASKED.split()
@@ -52,7 +52,7 @@ def test_a_row_for_fine_tuning_is_a_statement_and_a_program(
 def test_a_row_without_a_statement_is_named(tmp_path: Path, written: bytes, named: str) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_bytes(written)
-    problems, [rejected] = read_training_rows(file, Place())
+    problems, [rejected] = read_training_file(file, Place())
     assert not problems
     assert named in rejected.reason
 
@@ -61,13 +61,13 @@ def test_a_csv_file_in_another_encoding_is_named(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_bytes("prompt,completion\nDouble n.,x\n".encode("utf-16"))
     with pytest.raises(ProblemError, match=r"the header is not UTF-8.*utf-16"):
-        read_training_rows(file, Place())
+        read_training_file(file, Place())
 
 
 def test_an_answer_that_is_no_python_leaves_the_statement(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps({"prompt": ASKED, "completion": "Sure, it is 2 times n!"}))
-    [problem], _ = read_training_rows(file, Place())
+    [problem], _ = read_training_file(file, Place())
     assert problem.statement == ASKED
     assert not problem.solutions
 
@@ -77,7 +77,7 @@ def test_each_answer_to_the_same_prompt_is_a_row(tmp_path: Path) -> None:
     answers = [CODE, "n = int(input())\nprint(n + n)\n", CODE]
     rows = [json.dumps({"prompt": ASKED, "completion": answer}) for answer in answers]
     file.write_text("\n".join(rows))
-    problems, rejected = read_training_rows(file, Place())
+    problems, rejected = read_training_file(file, Place())
     assert not rejected
     assert [problem.solutions[0] for problem in problems] == answers
     assert len({problem.problem_id for problem in problems}) == 3

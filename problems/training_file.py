@@ -20,7 +20,7 @@ from problems.shapes.registry import published_record
 NAME = "rows"  # the source of the rows, which their ids do not show
 
 
-def read_training_rows(path: Path, place: Place) -> tuple[list[Problem], list[Rejected]]:
+def read_training_file(path: Path, place: Place) -> tuple[list[Problem], list[Rejected]]:
     """Read a file of problems, or of prompts with answers: `tests` and `style` may be missing.
 
     place: names and constants of columns. Raises FileNotFoundError and ProblemError if there is
