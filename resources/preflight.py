@@ -114,7 +114,7 @@ def check_policy(home: Home, profile: Profile) -> None:
     try:
         check_settings(profile.training)
         if profile.base:
-            _check_base(home, profile)
+            check_base(home, profile)
         # With a champion, the pipeline run would continue from that, whatever its shape.
         ledger = Ledger(profile.storage.ledger or home.ledger)
         if champion_of(history_of(ledger, home.runs)) is None:
@@ -168,7 +168,10 @@ def _check_gate(home: Home, profile: Profile) -> None:
         raise NotReady(f"policy.benchmark: {gate} cannot gate: {benchmark.reason}")
 
 
-def _check_base(home: Home, profile: Profile) -> None:
+def check_base(home: Home, profile: Profile) -> None:
+    """Raise NotReady or UnfitStart if the profile's base cannot be trained, as far as this can be
+    seen without a download.
+    """
     base = profile.base
     if names_gguf(base):
         from verl_jobs.gguf.convert import check

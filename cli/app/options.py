@@ -20,6 +20,7 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a setting of the profile: section.key=value; repeatable."),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 UnverifiedOption = Annotated[
     bool,
     typer.Option(

@@ -28,13 +28,27 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
     Raises ProblemError if no row can be read, or the hub does not answer.
     """
     from problems.catalogue import add_source, current_commit, validated
-    from problems.reading.own import overlooked
-    from problems.registry import SOURCES, load, recognized
 
     home.make()
     place = validated(name, place)
     if place.path is None:
         place = replace(place, commit=current_commit(name, place))
+    loaded = read(name, place, console)
+    add_source(home.path, name, place)
+    gated = sum(problem.gated for problem in loaded.problems)
+    print_text(
+        console,
+        f"{name} ({place}): {len(loaded.problems)} problems, {gated} of them gated (for "
+        f"evaluation only), {len(loaded.rejected)} rows skipped; {READS} reads the problems",
+    )
+    return 0
+
+
+def read(name: str, place: Place, console: Console) -> Loaded:
+    """Read a source and print its bad rows. Raises ProblemError if no row can be read."""
+    from problems.reading.own import overlooked
+    from problems.registry import SOURCES, load, recognized
+
     loaded = load(name, place)
     _print_rejected(loaded, console)
     if not loaded.problems:
@@ -48,14 +62,7 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
         for (key, column), count in similar.items():
             warning = f"{count} rows have an unknown key {key!r}, stored in extra: is it {column}?"
             print_text(console, f"warning: {warning}", style="yellow")
-    add_source(home.path, name, place)
-    gated = sum(problem.gated for problem in loaded.problems)
-    print_text(
-        console,
-        f"{name} ({place}): {len(loaded.problems)} problems, {gated} of them gated (for "
-        f"evaluation only), {len(loaded.rejected)} rows skipped; {READS} reads the problems",
-    )
-    return 0
+    return loaded
 
 
 def _print_rejected(loaded: LoadedRows, console: Console) -> None:

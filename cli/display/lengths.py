@@ -45,7 +45,7 @@ def show_lengths(
     training. Raises FileNotFoundError, ProfileError.
     """
     limit_changes, fit = measured(
-        data,
+        problems_of(data, settings),
         run=run,
         share=share,
         model=model,
@@ -58,7 +58,9 @@ def show_lengths(
     return 0
 
 
-def changes_to_train(data: str, share: float, settings: Settings, console: Console) -> list[str]:
+def limits_to_train(
+    problems: list[Problem], share: float, settings: Settings, console: Console
+) -> list[str]:
     """Return the limits as changes to the profile.
 
     Raises NotReady if completions of that length do not fit in this machine's memory.
@@ -67,7 +69,7 @@ def changes_to_train(data: str, share: float, settings: Settings, console: Conso
     gpu = gpu_of(profile)
     try:
         changes, fit = measured(
-            data,
+            problems,
             run=None,
             share=share,
             model=None,
@@ -82,7 +84,7 @@ def changes_to_train(data: str, share: float, settings: Settings, console: Conso
 
 
 def measured(
-    data: str,
+    problems: list[Problem],
     *,
     run: Path | None,
     share: float,
@@ -96,7 +98,7 @@ def measured(
     """
     profile = settings.profile
     folder = _model(model, settings)
-    kinds = _measure(folder, _problems(data, settings), run, fenced=bool(profile.base))
+    kinds = _measure(folder, problems, run, fenced=bool(profile.base))
     prompt_limit, completion_limit = limits(kinds[0], kinds[1:], share)
     training = profile.training
     table = Table(
@@ -125,7 +127,7 @@ def measured(
     return [f"training.{name}={limit}" for name, limit in new_limits.items()], fit
 
 
-def _problems(data: str, settings: Settings) -> list[Problem]:
+def problems_of(data: str, settings: Settings) -> list[Problem]:
     """Return the problems that a training would use."""
     path = Path(data)
     if not path.is_file():

@@ -21,20 +21,25 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
-PROFILE = """base: {base}
-augmentation: {{kinds: []}}
-verification: {{mutants: 0}}
-ranking: {{problems: 4, answers: 2}}
-training: {{steps: 2, problems_per_step: 4, group_size: 4, save_every: 2}}
-evaluation: {{benchmarks: []}}
-"""
+SMALL = (
+    "augmentation.kinds=[]",
+    "verification.mutants=0",
+    "ranking={problems: 4, answers: 2}",
+    "training.steps=2",
+    "training.problems_per_step=4",
+    "training.group_size=4",
+    "training.save_every=2",
+    "evaluation.benchmarks=[]",
+    "needs={disk_gib: 1, memory_gib: 2}",
+)
 
 
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "cli.main", *arguments],
         cwd=ROOT,
-        env=os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": str(home / "base.yaml")},
+        env=os.environ | {"RATCHET_HOME": str(home)},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
@@ -47,10 +52,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     problems = generate(FamilyConfig(demonstrations=1, train=40, validation=1))
     texts = [text for each in problems for text in (each.statement, each.solutions[0])]
     make(TinyModel(hidden=64, layers=2), texts, path / "base")
-    (path / "base.yaml").write_text(PROFILE.format(base=path / "base"))
     write_rows(problems, path / "mine.jsonl")
-    assert run(path, "data", "add", "mine", "--path", str(path / "mine.jsonl")).returncode == 0
-    trained = run(path, "train")
+    command = ["train", "--base", str(path / "base"), "--problems", str(path / "mine.jsonl")]
+    changes = [argument for change in SMALL for argument in ("--set", change)]
+    asked = run(path, *command, *changes)
+    assert asked.returncode == 2
+    assert "10 held out for the gate" in asked.stdout
+    assert not (path / "sources.json").exists()
+    trained = run(path, *command, *changes, "--yes")
     assert trained.returncode == 0, trained.stdout + trained.stderr
     return Home(path)
 

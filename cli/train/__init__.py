@@ -14,6 +14,7 @@ from cli.app.options import (
     ProfileOption,
     SetOption,
     UnverifiedOption,
+    YesOption,
 )
 from pipelines.watch.text import print_text
 from resources.preflight import check_reward
@@ -66,6 +67,20 @@ def reward_lines(config: RewardConfig) -> list[str]:
 
 def command(
     *,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="Train this model: a Hugging Face folder or hub id, gguf:PATH or package:NAME. "
+            "Chooses profile, gate, held-out share and lengths, prints the plan and asks."
+        ),
+    ] = None,
+    problems: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="With --base: a file of problems, added as a source of the home; repeatable."
+        ),
+    ] = None,
+    yes: YesOption = False,
     profile: ProfileOption = None,
     unverified: UnverifiedOption = False,
     algorithm: Annotated[
@@ -111,10 +126,20 @@ def command(
     ]
     settings = Settings.read(profile, changes, unverified)
     console = Console(force_terminal=False)
-    if lengths:
-        from cli.display.lengths import changes_to_train
+    if base:
+        from cli.train.own_base import settings_for
 
-        limits = changes_to_train(lengths, 0.99, settings, console)
+        if lengths:
+            raise typer.BadParameter("--base measures the lengths itself: leave --lengths out")
+        settings = settings_for(base, problems or (), settings, console, yes=yes)
+    elif problems:
+        raise typer.BadParameter(
+            "--problems needs --base; without a base, `ratchet data add` adds problems"
+        )
+    if lengths:
+        from cli.display.lengths import limits_to_train, problems_of
+
+        limits = limits_to_train(problems_of(lengths, settings), 0.99, settings, console)
         settings = Settings.read(profile, [*limits, *settings.changes], unverified)
     if show:
         raise typer.Exit(show_algorithm(settings, Console()))
