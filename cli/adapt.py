@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from cli.app.commands import Command
 from cli.app.options import (
-    WIDE,
     ProfileOption,
     SetOption,
 )
+from cli.display.screen import screen
 
 
 def command(
@@ -49,7 +47,7 @@ def command(
     from experiments.adapt import adapt
     from resources.settings import Settings
 
-    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    console = screen()
     raise typer.Exit(adapt(start, problems, keep, Settings.read(profile, change or ()), console))
 
 

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.app.commands import Command
+from cli.app.options import JsonOption
+from cli.display.screen import print_json, screen
 from cli.lookup.damage import Damage
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.package_set import PackageSet, size_of
@@ -28,23 +30,29 @@ app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def show() -> None:
+def show(as_json: JsonOption = False) -> None:
     """List the benchmarks with their data and packages, or the commands that add these."""
-    home, console, damage = Home.from_environment(), Console(), Damage()
+    home, console, damage = Home.from_environment(), screen(), Damage()
     places: dict[str, Place] = {}
     with damage.collected():
         places = read_sources(home.path)
-    table = Table(title="benchmarks", title_justify="left", box=None)
-    for heading in ("name", "data", "packages"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     for name, each in published().items():
         place = places.get(each.source.name)
         data = str(place.path or place.hub) if place else f"ratchet data add {each.source.name}"
         state = "damaged"
         with damage.collected():
             state = _state(name, each.packages, home.path)
-        table.add_row(name, data, state)
-    console.print(table)
+        rows.append({"name": name, "data": data, "packages": state})
+    if as_json:
+        print_json(rows)
+    else:
+        table = Table(title="benchmarks", title_justify="left", box=None)
+        for heading in rows[0]:
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            table.add_row(*row.values())
+        console.print(table)
     raise typer.Exit(damage.exit_code())
 
 

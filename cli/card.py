@@ -19,6 +19,7 @@ from cli.app.options import (
     VersionArgument,
 )
 from cli.display.outcome import outcome
+from cli.display.screen import screen
 from cli.lookup.damage import Damage
 from cli.provenance import of_entry, summary_rows, verify
 from evaluation.reports.figures import Suspects
@@ -245,7 +246,7 @@ def command(
     profile: ProfileOption = None,
 ) -> None:
     """Write a model card in Hugging Face's format."""
-    raise typer.Exit(card(version, out, wandb, Settings.read(profile), Console()))
+    raise typer.Exit(card(version, out, wandb, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Promote and explain", command)

@@ -15,6 +15,7 @@ from artifacts.store import Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.comparison_table import limits, notes, print_rows
+from cli.display.screen import screen
 from cli.lookup.damage import Damage
 from cli.lookup.scorecards import NoScorecard, at_path, by_tests, is_path, short
 from evaluation.promotion.rate import Incomparable
@@ -244,7 +245,7 @@ def command(
             suspects=suspects,
             to=to,
             settings=Settings.read(profile),
-            console=Console(),
+            console=screen(),
             metrics=metric or [],
             power=power,
         )

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
+from cli.display.screen import screen
 from resources.config.load import ProfileError, layers, origin
 from resources.settings import Settings
 
@@ -39,7 +40,7 @@ def show(
 ) -> None:
     """Print each value of the profile with its layer: default, a YAML file, or a change."""
     settings = Settings.read(profile, change or ())
-    raise typer.Exit(show_settings(section, settings, changed, Console()))
+    raise typer.Exit(show_settings(section, settings, changed, screen()))
 
 
 def show_settings(section: str, settings: Settings, changed: bool, console: Console) -> int:

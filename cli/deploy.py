@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from cli.display.screen import screen
 from pipelines.watch.text import print_text
 from resources.config.release import Strategy
 from resources.registry.releases import Releases
@@ -84,7 +85,7 @@ def command(
     Several versions are compared with the deployed one in an experiment; the first that is shown
     to be better gets all traffic.
     """
-    raise typer.Exit(deploy(versions, strategy, Settings.read(profile), Console()))
+    raise typer.Exit(deploy(versions, strategy, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Serve", command)

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
+from cli.display.screen import screen
 from pipelines.watch.text import print_text
 from resources.doctor import findings
 from resources.settings import Settings
@@ -41,7 +42,7 @@ def command(profile: ProfileOption = None, change: SetOption = None) -> None:
 
     Exits 1 if the profile cannot train here. Nothing is changed.
     """
-    raise typer.Exit(show_doctor(Settings.read(profile, change or ()), Console()))
+    raise typer.Exit(show_doctor(Settings.read(profile, change or ()), screen()))
 
 
 COMMAND = Command("Run", command)

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cli.app.commands import Command
 from cli.app.options import RunArgument
+from cli.display.screen import screen
 from cli.lookup.damage import Damage
 from cli.lookup.runs import folder_of, numbers_table
 from resources.home import Home
@@ -83,7 +84,7 @@ def command(
     ] = None,
 ) -> None:
     """Show the problems of each training step, with expected and measured pass rates."""
-    raise typer.Exit(show_draws(run, step, Settings.read().home, Console()))
+    raise typer.Exit(show_draws(run, step, Settings.read().home, screen()))
 
 
 COMMAND = Command("Train", command)

@@ -14,6 +14,7 @@ from cli.app.options import (
     VersionArgument,
 )
 from cli.display.outcome import outcome
+from cli.display.screen import screen
 from evaluation.promotion.required_sample_size import required_for_promotion
 from evaluation.promotion.summary import decision_summary
 from pipelines.watch.text import print_text
@@ -148,7 +149,7 @@ def command(version: VersionArgument = "champion", profile: ProfileOption = None
 
     Exits 1 if it was not promoted.
     """
-    raise typer.Exit(explain(version, Settings.read(profile), Console()))
+    raise typer.Exit(explain(version, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Promote and explain", command)

@@ -13,6 +13,7 @@ from rich.table import Table
 from artifacts.store import Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from cli.display.screen import screen
 from cli.lookup.scorecards import at_path
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
@@ -142,7 +143,7 @@ def command(
 
     With --kind or --task: prompts, completions and the first failing visible tests.
     """
-    raise typer.Exit(show_failures(score, kind, task, count, Settings.read(profile), Console()))
+    raise typer.Exit(show_failures(score, kind, task, count, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Evaluate", command)

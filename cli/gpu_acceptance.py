@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from cli.app.commands import Command
+from cli.display.screen import screen
 from resources.home import Home
 
 
@@ -47,7 +47,7 @@ def command(
     place = folder or Home.from_environment().path / f"acceptance-{device}"
     if until and until not in (names := [part.name for part in PARTS]):
         raise typer.BadParameter(f"no part {until!r}: the parts are {', '.join(names)}")
-    raise typer.Exit(accept(device, place.expanduser().absolute(), Console(), base, until))
+    raise typer.Exit(accept(device, place.expanduser().absolute(), screen(), base, until))
 
 
 COMMAND = Command("Run", command)

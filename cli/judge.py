@@ -6,7 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
@@ -33,6 +35,9 @@ class _Line:
 
 
 def command(
+    file: Annotated[
+        Path | None, typer.Argument(help="File of JSON lines. Default: the standard input.")
+    ] = None,
     isolation: Annotated[
         Literal["auto", "root", "userns", "bare"],
         typer.Option(help="A named level is never lowered."),
@@ -53,29 +58,27 @@ def command(
     There is one worker per core, or RATCHET_WORKERS of them.
     """
     from sandbox.backends import KINDS
-    from sandbox.backends.local import IsolationError
-    from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError
+    from sandbox.sandbox import Sandbox, SandboxConfig
 
     workers = os.environ.get("RATCHET_WORKERS")
     if workers is not None and not (workers.isdigit() and int(workers) > 0):
-        print(
-            f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1", file=sys.stderr
+        raise typer.BadParameter(
+            f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1"
         )
-        raise typer.Exit(2)
     if backend not in KINDS:
-        print(f"--backend is {backend!r}: choose {' or '.join(KINDS)}", file=sys.stderr)
-        raise typer.Exit(2)
+        raise typer.BadParameter(f"--backend is {backend!r}: choose {' or '.join(KINDS)}")
+    if file is None and sys.stdin.isatty():
+        raise typer.BadParameter("give a file of JSON lines, or write them to the standard input")
     config = SandboxConfig(
         workers=int(workers) if workers else None,
         backend=backend,
         isolation=isolation,
     )
-    try:
-        with Sandbox(config) as sandbox:
-            judge_lines(sandbox, sys.stdin.buffer, sys.stdout, explain=explain)
-    except (IsolationError, SandboxError) as refused:
-        print(refused, file=sys.stderr)
-        raise typer.Exit(3) from None
+    with (
+        file.open("rb") if file else nullcontext(sys.stdin.buffer) as lines,
+        Sandbox(config) as sandbox,
+    ):
+        judge_lines(sandbox, lines, sys.stdout, explain=explain)
 
 
 def judge_lines(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from cli.app.commands import Command
+from cli.app.options import JsonOption
+from cli.display.screen import print_json, screen
 from resources.settings import Settings
 
 app = typer.Typer(
@@ -52,17 +53,24 @@ def add(
 
 
 @app.command("list")
-def list_() -> None:
+def list_(as_json: JsonOption = False) -> None:
     """List the keys, without the keys themselves."""
     from serving.gateway.keys import Keys
 
+    keys = Keys(Settings.read().home.api_keys).all()
+    if as_json:
+        shown = ("name", "id", "role", "requests_per_minute", "body_mib", "priority", "consent")
+        rows = [{name: getattr(key, name) for name in (*shown, "created_at")} for key in keys]
+        print_json(rows)
+        return
+
     columns = ("name", "id", "role", "requests/min", "body MiB", "priority", "consent", "made")
     table = Table(*columns, box=None)
-    for key in Keys(Settings.read().home.api_keys).all():
+    for key in keys:
         limits = (str(key.requests_per_minute or ""), str(key.body_mib or ""), str(key.priority))
         consent = "yes" if key.consent else "no"
         table.add_row(key.name, key.id, key.role, *limits, consent, key.created_at)
-    console = Console()
+    console = screen()
     console.width = max(console.width, 120)
     console.print(table)
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
+from cli.display.screen import screen
 from cli.lookup.gpus import gpus_of
 from pipelines.watch.text import print_text
 from resources.settings import Settings
@@ -180,7 +181,7 @@ def command(
                 model=model,
                 gpus=gpus,
                 settings=settings,
-                console=Console(),
+                console=screen(),
             )
         )
     needs, ranks = settings.profile.needs, settings.profile.training.ranks
@@ -188,7 +189,7 @@ def command(
         raise typer.BadParameter(
             "give --gpus, e.g. 8xH100, or --data to measure lengths: the profile names no needs.gpu"
         )
-    raise typer.Exit(show_plan(model, gpus or f"{ranks}x{needs.gpu}", settings, Console()))
+    raise typer.Exit(show_plan(model, gpus or f"{ranks}x{needs.gpu}", settings, screen()))
 
 
 COMMAND = Command("Train", command)

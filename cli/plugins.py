@@ -10,6 +10,7 @@ from cli.app.options import (
     ProfileOption,
     SetOption,
 )
+from cli.display.screen import screen
 from pipelines.watch.text import print_text
 from resources.plugin_check import check_plugins
 from resources.settings import Settings
@@ -38,7 +39,7 @@ def command(
     change: SetOption = None,
 ) -> None:
     """Test your training plug-ins: load each and run one dry step, without Ray."""
-    raise typer.Exit(try_plugins(Settings.read(profile, change or ()), Console()))
+    raise typer.Exit(try_plugins(Settings.read(profile, change or ()), screen()))
 
 
 COMMAND = Command("Train", command)

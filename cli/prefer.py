@@ -16,6 +16,7 @@ from artifacts.integrity import reading
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.preference_result import print_result
+from cli.display.screen import screen
 from cli.lookup.damage import Damage
 from evaluation.preference.contestants import Contestant, of_card, read_contestant, read_statements
 from evaluation.scorecard import Scorecard
@@ -249,7 +250,7 @@ def command(
         question=question,
         to=to,
     )
-    raise typer.Exit(prefer(options, host, port, result, Settings.read(profile), Console()))
+    raise typer.Exit(prefer(options, host, port, result, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Evaluate", command)

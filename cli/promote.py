@@ -10,6 +10,7 @@ from cli.app.options import (
     CheckpointArgument,
     ProfileOption,
 )
+from cli.display.screen import screen
 from cli.evaluate.checkpoint import checkpoint_name, run_job
 from evaluation.promotion.summary import decision_summary
 from pipelines.launch import prepare_run
@@ -41,7 +42,7 @@ def command(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> No
 
     Exits 0 for a promotion and for a refusal.
     """
-    raise typer.Exit(promote(checkpoint, Settings.read(profile), Console()))
+    raise typer.Exit(promote(checkpoint, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Promote and explain", command)

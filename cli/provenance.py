@@ -17,6 +17,7 @@ from artifacts.provenance_drawing import page, svg
 from artifacts.store import Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from cli.display.screen import screen
 from cli.lookup.damage import Damage
 from pipelines.watch.text import print_text
 from resources.home import NotReady
@@ -195,7 +196,7 @@ def command(
 
     Exits 1 if an artifact is missing.
     """
-    raise typer.Exit(provenance(subject, as_json, graph, Settings.read(profile), Console()))
+    raise typer.Exit(provenance(subject, as_json, graph, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Promote and explain", command)

@@ -11,6 +11,7 @@ from rich.console import Console
 from artifacts.store import Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from cli.display.screen import screen
 from cli.display.wide_table import print_wide
 from cli.failures import price_of, read_score
 from cli.lookup.damage import Damage
@@ -77,7 +78,7 @@ def command(
     profile: ProfileOption = None,
 ) -> None:
     """Show style, complexity, length and cost of the programs that pass, score by score."""
-    raise typer.Exit(show_quality(scores or [], benchmark, Settings.read(profile), Console()))
+    raise typer.Exit(show_quality(scores or [], benchmark, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Evaluate", command)

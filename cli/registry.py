@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,8 +14,9 @@ from rich.table import Table
 
 from artifacts.integrity import CorruptArtifact, check_champion
 from cli.app.commands import Command
-from cli.app.options import ProfileOption
+from cli.app.options import JsonOption, ProfileOption
 from cli.display.outcome import outcome
+from cli.display.screen import print_json, screen
 from cli.lookup.damage import Damage
 from cli.provenance import passport_of
 from evaluation.promotion.comparison import count
@@ -28,18 +29,22 @@ from resources.settings import Settings
 from resources.verification import verify_records
 
 
-def show_registry(settings: Settings, console: Console) -> int:
-    """Sync MLflow, and print every version with its outcome, newest first.
+def show_registry(settings: Settings, console: Console, *, as_json: bool = False) -> int:
+    """Sync MLflow, and print every version with its outcome, newest first; as JSON without a sync.
 
     Return 1 if MLflow cannot be reached, else 0.
     """
     ledger, registry = settings.ledger, settings.registry
-    if not (history := settings.history):
+    history = settings.history
+    if as_json:
+        print_json(_versions(history))
+        return 0
+    if not history:
         console.print("No versions yet: `ratchet demo` makes the first.")
         return 0
     synced = registry.is_synced(history) or sync_mlflow(registry, ledger)
     console.width = max(console.width, 120)
-    console.print(_versions(history))
+    console.print(_table(_versions(history)))
     print_text(
         console, f"ledger {ledger.place}, MLflow {registry.uri}, model `ratchet`", style="dim"
     )
@@ -53,22 +58,31 @@ def sync_mlflow(registry: Registry, ledger: Ledger) -> bool:
     return not behind
 
 
-def _versions(history: list[Entry]) -> Table:
-    table = Table(
-        "version", "aliases", "checkpoint", "outcome", "date", box=None, header_style="bold"
-    )
+def _versions(history: list[Entry]) -> list[dict[str, Any]]:
     aliases_by_version: dict[int, list[str]] = {}
     for alias, entry in aliases_of(history).items():
         aliases_by_version.setdefault(entry.version, []).append(alias)
-    for entry in [entry for entry in history[::-1] if entry.kind != "rollback"]:
-        aliases = ", ".join(aliases_by_version.pop(entry.version, []))
-        table.add_row(
-            str(entry.version),
-            f"[green]{aliases}[/]",
-            entry.checkpoint,
-            outcome(history, entry),
-            entry.created_at[:16].replace("T", " "),
-        )
+    return [
+        {
+            "version": entry.version,
+            "aliases": aliases_by_version.pop(entry.version, []),
+            "checkpoint": entry.checkpoint,
+            "outcome": outcome(history, entry),
+            "date": entry.created_at[:16].replace("T", " "),
+            "hash": entry.checkpoint_hash,
+            "path": entry.path,
+        }
+        for entry in history[::-1]
+        if entry.kind != "rollback"
+    ]
+
+
+def _table(versions: list[dict[str, Any]]) -> Table:
+    shown = ("version", "aliases", "checkpoint", "outcome", "date")
+    table = Table(*shown, box=None, header_style="bold")
+    for version in versions:
+        row = version | {"aliases": f"[green]{', '.join(version['aliases'])}[/]"}
+        table.add_row(*(str(row[name]) for name in shown))
     return table
 
 
@@ -118,6 +132,7 @@ def command(
     action: Annotated[
         Action, typer.Argument(help="verify: check the ledger and every file that has a hash.")
     ] = Action.show,
+    as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
     """List all versions and their outcomes, and sync pending changes to MLflow; or verify them.
@@ -127,7 +142,7 @@ def command(
     settings = Settings.read(profile)
     if action is Action.verify:
         raise typer.Exit(verify(settings, Console(soft_wrap=True)))
-    raise typer.Exit(show_registry(settings, Console()))
+    raise typer.Exit(show_registry(settings, screen(), as_json=as_json))
 
 
 COMMAND = Command("Promote and explain", command)

@@ -13,6 +13,7 @@ from rich.table import Table
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display import manifests
+from cli.display.screen import screen
 from pipelines.watch.text import print_text
 from resources.registry.releases import Kind, NoRelease, Release, Releases
 from resources.settings import Settings
@@ -150,7 +151,7 @@ def status(
     from serving.gateway.observations import Observations
     from serving.release.view import Views
 
-    settings, console = Settings.read(profile), Console()
+    settings, console = Settings.read(profile), screen()
     console.width = max(console.width, 120)
     views = Views(Observations(settings.home.observations))
     release, view = shown(settings, views)
@@ -169,19 +170,19 @@ def status(
 @app.command("pause")
 def pause(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
     """Stay at the present step; guardrails keep watching."""
-    raise typer.Exit(move("paused", reason, Settings.read(profile), Console()))
+    raise typer.Exit(move("paused", reason, Settings.read(profile), screen()))
 
 
 @app.command("resume")
 def resume(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
     """Continue a paused release; after a shadow it promotes."""
-    raise typer.Exit(move("resumed", reason, Settings.read(profile), Console()))
+    raise typer.Exit(move("resumed", reason, Settings.read(profile), screen()))
 
 
 @app.command("abort")
 def abort(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
     """End the release; all requests go to the champion."""
-    raise typer.Exit(move("aborted", reason, Settings.read(profile), Console()))
+    raise typer.Exit(move("aborted", reason, Settings.read(profile), screen()))
 
 
 app.command("manifests")(manifests.command)

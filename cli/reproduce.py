@@ -15,6 +15,7 @@ from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact, Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from cli.display.screen import screen
 from cli.lookup.scorecards import at_path
 from cli.lookup.scored_benchmark import NotReproducible, scored_benchmark
 from cli.provenance import names_manifest
@@ -242,7 +243,7 @@ def command(
     generated and judged again. For a scorecard of `ratchet evaluate --benchmark`, its completions
     are judged again; if it holds none, they are read or generated again.
     """
-    raise typer.Exit(reproduce(score, out, Settings.read(profile), Console(), data))
+    raise typer.Exit(reproduce(score, out, Settings.read(profile), screen(), data))
 
 
 COMMAND = Command("Evaluate", command)

@@ -18,6 +18,7 @@ from cli.app.options import (
     SetOption,
 )
 from cli.data.show import READS
+from cli.display.screen import screen
 from pipelines.launch import prepare_run
 from pipelines.watch.text import print_text
 from problems.dataset.rl_parquet import write_verl
@@ -206,7 +207,7 @@ def reviewer_records(
     profile: ProfileOption = None,
 ) -> None:
     """Write training records: programs that fail a visible test, each with its error."""
-    raise typer.Exit(records(to, Settings.read(profile), Console(), human))
+    raise typer.Exit(records(to, Settings.read(profile), screen(), human))
 
 
 @app.command("teach")
@@ -229,7 +230,7 @@ def reviewer_teach(
             records,
             to,
             ReviewerTraining(steps=steps, learning_rate=learning_rate, batch=batch),
-            Console(),
+            screen(),
         )
     )
 
@@ -253,7 +254,7 @@ def reviewer_reinforce(
     )
     agents = ["training.agents.trains=reviewer", f"training.agents.generator={where}"]
     settings = Settings.read(profile, change or ()).with_changes(agents)
-    raise typer.Exit(reinforce(start, to, settings, Console()))
+    raise typer.Exit(reinforce(start, to, settings, screen()))
 
 
 COMMAND = Command("Train", app)

@@ -15,6 +15,7 @@ from rich.table import Table
 from artifacts.atomic import write_atomic
 from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
+from cli.display.screen import screen
 from cli.display.wide_table import print_wide
 from evaluation.completions import read
 from pipelines.watch.text import print_text
@@ -56,7 +57,7 @@ def new(task: str, output: Path, console: Console) -> int:
     if task not in get_args(Kind):
         raise RewardFileError(f"no task {task!r}: give one of {', '.join(get_args(Kind))}")
     if output.exists():
-        raise RewardFileError(f"{output} exists: give another --output")
+        raise RewardFileError(f"{output} exists: give another --out")
     text = (TEMPLATES / f"{task}.txt").read_text(encoding="utf-8").replace("THIS_FILE", str(output))
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
@@ -117,7 +118,7 @@ def print_scores(scores: Sequence[Score], names: Sequence[str], console: Console
     ]
     mean = {"task": "mean", "verdict": "", "tests": ""} | _cells(means, parts)
     print_wide([*rows, mean], console, None)
-    more = f"; --output writes all of them, {MAX_ROWS} are shown" if len(scores) > MAX_ROWS else ""
+    more = f"; --out writes all of them, {MAX_ROWS} are shown" if len(scores) > MAX_ROWS else ""
     print_text(console, f"{len(scored)} of {len(scores)} completions have a score{more}.")
 
 
@@ -155,7 +156,7 @@ def reward_verify(
     profile: ProfileOption = None,
 ) -> None:
     """Run the exploit battery on a reward. Exits 0 if it passes, else 1."""
-    raise typer.Exit(verify(file, Settings.read(profile), Console()))
+    raise typer.Exit(verify(file, Settings.read(profile), screen()))
 
 
 @app.command("score")
@@ -165,7 +166,7 @@ def reward_score(
         Path,
         typer.Option(help="JSON lines with task_id and completion; of a task as many as you like."),
     ],
-    output: Annotated[
+    out: Annotated[
         Path | None, typer.Option(help="Write each score with its components, as JSON lines.")
     ] = None,
     profile: ProfileOption = None,
@@ -173,16 +174,16 @@ def reward_score(
 ) -> None:
     """Score given completions with the profile's reward, and show each component."""
     settings = Settings.read(profile, change or ())
-    raise typer.Exit(score(problems, completions, output, settings, Console()))
+    raise typer.Exit(score(problems, completions, out, settings, screen()))
 
 
 @app.command("new")
 def reward_new(
     task: Annotated[str, typer.Option(help="code, math or qa.")],
-    output: Annotated[Path, typer.Option(help="The new file.")],
+    out: Annotated[Path, typer.Option(help="The new file.")],
 ) -> None:
     """Write a template for a reward of your own; it passes the exploit battery unchanged."""
-    raise typer.Exit(new(task, output, Console()))
+    raise typer.Exit(new(task, out, screen()))
 
 
 COMMAND = Command("Train", app)

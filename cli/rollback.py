@@ -15,10 +15,19 @@ from rich.console import Console
 from artifacts.atomic import write_atomic
 from artifacts.integrity import reading
 from cli.app.commands import Command
-from cli.app.options import ProfileOption
+from cli.app.confirm import confirmed
+from cli.app.options import ProfileOption, YesOption
+from cli.display.screen import screen
 from cli.registry import sync_mlflow
 from pipelines.watch.text import print_text
-from resources.registry.ledger import Entry, NothingToRollBack, Superseded, champion_of
+from resources.registry.ledger import (
+    Entry,
+    NothingToRollBack,
+    Superseded,
+    champion_of,
+    champions,
+    named,
+)
 from resources.settings import Settings
 
 SAME_S = 600.0  # a killed rollback that is requested again within this time is the same rollback
@@ -50,6 +59,11 @@ def rollback(to: int | None, reason: str, settings: Settings, console: Console) 
         file.unlink(missing_ok=True)  # the request is answered; a repeated one is a new one
         raise
     print_text(console, "\n".join(entry.decision["reasons"]))
+    print_text(
+        console,
+        f"To undo this: `ratchet promote {entry.decision['undone_checkpoint']}` decides on it "
+        "again, in a profile with `policy.second_tries: true`",
+    )
     sync_mlflow(settings.registry, ledger)
     file.unlink(missing_ok=True)
     return 0
@@ -79,16 +93,26 @@ def _champion_entry(history: Sequence[Entry]) -> int:
     return champion.entry if (champion := champion_of(history)) else 0
 
 
+def _question(history: Sequence[Entry], target: str) -> str:
+    return f"{named(champion_of(history))} is champion. Make {target} champion instead?"
+
+
 def command(
     to: Annotated[
         int | None,
         typer.Option(help="Version to restore. Default: the champion before the current one."),
     ] = None,
     reason: Annotated[str, typer.Option(help="Reason, recorded in the ledger.")] = "",
+    yes: YesOption = False,
     profile: ProfileOption = None,
 ) -> None:
-    """Make the previous champion champion again."""
-    raise typer.Exit(rollback(to, reason, Settings.read(profile), Console()))
+    """Make the previous champion champion again, after a question."""
+    settings = Settings.read(profile)
+    target = f"version {to}" if to else "the previous champion"
+    possible = len(champions(settings.history)) > 1  # else the error says what is missing
+    if possible and not confirmed(_question(settings.history, target), yes):
+        raise typer.Exit(1)
+    raise typer.Exit(rollback(to, reason, settings, screen()))
 
 
 COMMAND = Command("Promote and explain", command)

@@ -10,6 +10,7 @@ from rich.syntax import Syntax
 
 from cli.app.commands import Command
 from cli.app.options import RunArgument
+from cli.display.screen import screen
 from cli.lookup.runs import folder_of
 from resources.home import Home
 from resources.settings import Settings
@@ -79,7 +80,7 @@ def command(
             best=best,
             count=count,
             home=Settings.read().home,
-            console=Console(),
+            console=screen(),
         )
     )
 

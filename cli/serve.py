@@ -11,6 +11,8 @@ from rich.console import Console
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
+from cli.display.screen import screen
+from resources.registry.ledger import champion_of
 from resources.settings import Settings
 
 
@@ -41,7 +43,14 @@ def serve(port: int, settings: Settings, console: Console) -> None:
     scheme = "https" if serving.tls_key else "http"
     address = f"{scheme}://{serving.host}:{listener.getsockname()[1]}"
     rights = "API keys are needed" if has_keys else "no API keys: for this machine only"
-    console.print(f"{address}/v1 serves the champion of {home.path} ({rights})", soft_wrap=True)
+    if champion := champion_of(settings.history):
+        answers = f"serves the champion of {home.path}, {champion.checkpoint}"
+    else:
+        answers = (
+            f"answers with 503 until {home.path} has a champion: `ratchet demo` or `ratchet train` "
+            "makes the first"
+        )
+    console.print(f"{address}/v1 {answers} ({rights})", soft_wrap=True)
     # The server ends in order, and then repeats the signal.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with listener:
@@ -58,7 +67,7 @@ def command(
     Every request is answered by the version that is champion at that time, or by the challenger of
     a release (`ratchet deploy`), which this command moves forward or takes back.
     """
-    serve(port, Settings.read(profile, changes or ()), Console())
+    serve(port, Settings.read(profile, changes or ()), screen())
 
 
 COMMAND = Command("Serve", command)

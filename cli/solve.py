@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from cli.display.screen import screen
 from pipelines.watch.text import print_text
 from problems.prompt import prompt_text
 from problems.reading.markdown import read_markdown
@@ -227,7 +228,7 @@ def command(
             turns=turns,
             options=WriterOptions(tokens, temperature, seed),
             settings=Settings.read(profile),
-            console=Console(),
+            console=screen(),
         )
     )
 

@@ -9,10 +9,13 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from artifacts.manifest import Manifest
 from assets.stages import PREPARING
 from cli.app.commands import Command
+from cli.app.options import JsonOption
+from cli.display.screen import print_json, screen
 from cli.lookup.damage import Damage
 from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
@@ -26,62 +29,74 @@ from verl_jobs.job import stop_reason
 NO_CHAMPION = "none yet: `ratchet demo` makes the first"
 
 
-def show_status(settings: Settings, console: Console) -> int:
-    """Print the state of the home as a table. Return 2 if a file is damaged, else 0."""
+def show_status(settings: Settings, console: Console, *, as_json: bool = False) -> int:
+    """Print the state of the home as a table, or as JSON: each row's name with its lines.
+
+    Return 2 if a file is damaged, else 0.
+    """
     home, damage = settings.home, Damage()
     known, broken = readable(home.runs), unreadable(home.runs)
     holder = lease.holder(home.lease)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    table.add_row("home", str(home.path))
+    rows = [("home", str(home.path))]
     history: list[Entry] = []
     with damage.collected():
         history = settings.history
-        _add_champions(table, history)
-        _add_release(table, Releases(settings.ledger.place).all() if history else [])
-    table.add_row("training", str(holder) if holder else "none")
+        rows += _champions(history)
+        rows += _release(Releases(settings.ledger.place).all() if history else [])
+    rows.append(("training", str(holder) if holder else "none"))
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
-    table.add_row("gates", accumulated_risk(policy.spending, policy.alpha, decided))
+    rows.append(("gates", accumulated_risk(policy.spending, policy.alpha, decided)))
     for record in known[-5:]:
         early = ""
         with damage.collected():
             early = _early_stop(home, record)
         running = holder is not None and holder.run_id == record.id
-        table.add_row(record.id, _run_line(record, running) + early)
+        rows.append((record.id, _run_line(record, running) + early))
     if behind := settings.registry.behind(history):
-        table.add_row(
-            "MLflow",
-            f"[yellow]the last {behind} of {len(history)} entries are not synced: `ratchet "
-            "registry` syncs them[/]",
+        rows.append(
+            (
+                "MLflow",
+                f"[yellow]the last {behind} of {len(history)} entries are not synced: `ratchet "
+                "registry` syncs them[/]",
+            )
         )
-    for line in stale(settings, damage):
-        table.add_row("stale", f"[yellow]{line}[/]")
-    console.print(table)
+    rows += [("stale", f"[yellow]{escape(line)}[/]") for line in stale(settings, damage)]
+    if as_json:
+        lines: dict[str, list[str]] = {}
+        for name, text in rows:
+            lines.setdefault(name, []).append(Text.from_markup(text).plain)
+        print_json(lines)
+    else:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column()
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
     damage.add(map(str, broken.values()))
     return damage.exit_code()
 
 
-def _add_release(table: Table, releases: list[Release]) -> None:
-    """Add the newest release and the version that it left, or leaves so far, in front of users."""
-    if releases:
-        last = releases[-1]
-        state = f"{last.id} of version {last.challenger} is {last.state.replace('_', ' ')}"
-        table.add_row(
-            "deployed", f"version {deployed(releases)}; {state} (`ratchet release status`)"
-        )
+def _release(releases: list[Release]) -> list[tuple[str, str]]:
+    """Return the newest release and the version that it left, or leaves so far, in front of
+    users.
+    """
+    if not releases:
+        return []
+    last = releases[-1]
+    state = f"{last.id} of version {last.challenger} is {last.state.replace('_', ' ')}"
+    return [("deployed", f"version {deployed(releases)}; {state} (`ratchet release status`)")]
 
 
-def _add_champions(table: Table, history: list[Entry]) -> None:
-    """Add the champion and the version that a rollback would restore."""
+def _champions(history: list[Entry]) -> list[tuple[str, str]]:
+    """Return the champion and the version that a rollback would restore."""
     stack = champions(history)
-    table.add_row("champion", _champion(stack[-1]) if stack else NO_CHAMPION)
+    rows = [("champion", _champion(stack[-1]) if stack else NO_CHAMPION)]
     for previous in stack[-2:-1]:
-        table.add_row(
-            "previous",
-            f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` restores it)",
-        )
+        text = f"version {previous.version}, {previous.checkpoint}"
+        rows.append(("previous", f"{text} (`ratchet rollback` restores it)"))
+    return rows
 
 
 def stale(settings: Settings, damage: Damage) -> list[str]:
@@ -182,13 +197,14 @@ def command(
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Trace the champion back to the raw problems.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the champion, running pipeline runs, and datasets that are out of date."""
     from cli.provenance import show_champion
 
     if provenance:
-        raise typer.Exit(show_champion(Settings.read(), Console()))
-    raise typer.Exit(show_status(Settings.read(), Console()))
+        raise typer.Exit(show_champion(Settings.read(), screen()))
+    raise typer.Exit(show_status(Settings.read(), screen(), as_json=as_json))
 
 
 COMMAND = Command("Run", command)

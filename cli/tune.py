@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from cli.app.commands import Command
 from cli.app.options import (
-    WIDE,
     ProfileOption,
     SetOption,
 )
+from cli.display.screen import screen
 
 
 def command(
@@ -57,11 +55,11 @@ def command(
             raise typer.BadParameter(
                 "a W&B sweep has no time limit: remove this option", param_hint="--minutes"
             )
-        code = write_sweep(sweep, tuned, settings.reference, change or [], Console())
+        code = write_sweep(sweep, tuned, settings.reference, change or [], screen())
         raise typer.Exit(code)
     from experiments.tune import tune
 
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE)
+    console = screen()
     raise typer.Exit(tune(settings, trials, minutes, console))
 
 

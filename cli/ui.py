@@ -13,6 +13,7 @@ from rich.console import Console
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from cli.display.screen import screen
 from pipelines.instance import ROOT
 from pipelines.launch import prepare_run
 from pipelines.process import restore_sigint
@@ -75,7 +76,7 @@ def command(
 ) -> None:
     """Start Dagster's web interface and daemon, with sensors and schedules."""
 
-    ui(port, Settings.read(profile), Console())
+    ui(port, Settings.read(profile), screen())
 
 
 COMMAND = Command("Run", command)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.app.commands import Command
+from cli.display.screen import screen
 
 
 def command(
@@ -26,7 +27,7 @@ def command(
     Exits 0 if all fits, else 1 (docs/explanation/verl-versions.md).
     """
     with TemporaryDirectory(prefix="ratchet-verl-") as folder:
-        raise typer.Exit(conform(path.expanduser(), Path(folder), read_only, Console()))
+        raise typer.Exit(conform(path.expanduser(), Path(folder), read_only, screen()))
 
 
 def conform(path: Path, folder: Path, read_only: bool, console: Console) -> int:

@@ -11,6 +11,7 @@ from cli.app.options import (
     VersionArgument,
 )
 from cli.display.outcome import outcome
+from cli.display.screen import screen
 from cli.explain import show_refusal
 from resources.registry.ledger import named
 from resources.registry.versions import find
@@ -36,7 +37,7 @@ def command(version: VersionArgument = "challenger", profile: ProfileOption = No
 
     Exits 1 if it was not refused.
     """
-    raise typer.Exit(why_not(version, Settings.read(profile), Console()))
+    raise typer.Exit(why_not(version, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Promote and explain", command)

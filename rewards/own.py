@@ -111,7 +111,7 @@ def format_of(task: Any, completion: str, report: Any) -> float:
 def _load(path: Path) -> ModuleType:
     if not path.is_file():
         raise RewardFileError(
-            f"no reward file {path}: `ratchet reward new --task code --output {path}` writes one"
+            f"no reward file {path}: `ratchet reward new --task code --out {path}` writes one"
         )
     name = f"ratchet_reward_{hash_file(path)[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)

@@ -187,14 +187,14 @@ def members(home: Path) -> list[str]:
     return sorted([*names, "regressions.jsonl"])
 
 
-def fill_ledger(home: Home) -> None:
-    """Record an installed champion and a refused challenger."""
+def fill_ledger(home: Home, *, promoted: bool = False) -> None:
+    """Record an installed champion and a refused challenger, or a promoted one."""
     champion, challenger = (
         home.store().require("checkpoints", name) for name in ("sft_checkpoint", RUN)
     )
     kinds: dict[str, tuple[Kind, Artifact]] = {
         f"{RUN}/first": ("install", champion),
-        RUN: ("refuse", challenger),
+        RUN: ("promote" if promoted else "refuse", challenger),
     }
     for run_id, (kind, artifact) in kinds.items():
         Ledger(home.ledger).append(

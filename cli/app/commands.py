@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from sandbox.discovery import BrokenEntry, Declared, declared, load
+from sandbox.reading import near
 
 GROUPS = ("Run", "Data", "Train", "Evaluate", "Promote and explain", "Serve", "Compare trainings")
 FOLDER = Path(__file__).parent.parent
@@ -70,6 +71,11 @@ class Commands(TyperGroup):
         single.command(name, **command.settings)(command.run)
         return typer.main.get_command(single)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in commands() and args[0] != "rollout":
+            ctx.fail(f"no command {args[0]!r}{near(args[0], commands())}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for group in GROUPS:
             rows = [
@@ -86,7 +92,6 @@ app = typer.Typer(
     cls=Commands,
     help="Turns programming problems into better code models, and only ever moves up.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-WIDE = 180  # columns of a table if the output is no terminal
-
 ProfileOption = Annotated[
     str | None,
     typer.Option(
@@ -20,6 +18,7 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a setting of the profile: section.key=value; repeatable."),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 UnverifiedOption = Annotated[
     bool,

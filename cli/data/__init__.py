@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from cli.app.commands import Command
-from cli.app.options import ProfileOption, SetOption
+from cli.app.options import JsonOption, ProfileOption, SetOption
+from cli.display.screen import screen
 from cli.evaluate import options as evaluate_options
 from resources.settings import Settings
 
@@ -72,15 +72,15 @@ def data_add(
         constants=constants,
         samples=samples,
     )
-    raise typer.Exit(add(name, place, Settings.read().home, Console()))
+    raise typer.Exit(add(name, place, Settings.read().home, screen()))
 
 
 @app.command("sources")
-def data_sources() -> None:
+def data_sources(as_json: JsonOption = False) -> None:
     """List the known sources of problems, and those that were added."""
     from cli.data.sources import known_sources
 
-    raise typer.Exit(known_sources(Settings.read().home, Console()))
+    raise typer.Exit(known_sources(Settings.read().home, screen(), as_json=as_json))
 
 
 @app.command("build")
@@ -105,7 +105,7 @@ def data_build(
     from cli.data.build import data_build
 
     settings = Settings.read(profile, change or [])
-    raise typer.Exit(data_build(files or [], out, settings, Console()))
+    raise typer.Exit(data_build(files or [], out, settings, screen()))
 
 
 @app.command("sample")
@@ -139,7 +139,7 @@ def data_sample(
     )
     home = Settings.read().home
     source = source_of(model or "", endpoint or "", form.value, home.path)
-    raise typer.Exit(data_sample(name, source, sampling, out, home, Console()))
+    raise typer.Exit(data_sample(name, source, sampling, out, home, screen()))
 
 
 @app.command("production")
@@ -150,7 +150,7 @@ def data_production() -> None:
     """
     from cli.data.production import data_production
 
-    raise typer.Exit(data_production(Settings.read().home, Console()))
+    raise typer.Exit(data_production(Settings.read().home, screen()))
 
 
 @app.command("remove")
@@ -158,7 +158,7 @@ def data_remove(name: Annotated[str, typer.Argument(help="Name of an added sourc
     """Remove a source of problems; its files stay."""
     from cli.data.sources import remove
 
-    raise typer.Exit(remove(name, Settings.read().home, Console()))
+    raise typer.Exit(remove(name, Settings.read().home, screen()))
 
 
 @app.command("show")
@@ -166,12 +166,13 @@ def data_show(
     problem: Annotated[
         str | None, typer.Argument(help="Id of a problem, to show it in full.")
     ] = None,
+    as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
     """Show the datasets and what each stage removed, or one problem with its history."""
     from cli.data.show import show
 
-    raise typer.Exit(show(problem, Settings.read(profile), Console()))
+    raise typer.Exit(show(problem, Settings.read(profile), screen(), as_json=as_json))
 
 
 @app.command("diff")
@@ -185,7 +186,7 @@ def data_diff(
     """Compare two versions of a dataset: added, removed (and why), changed."""
     from cli.data.show import diff
 
-    raise typer.Exit(diff(before, after, Settings.read(profile), Console()))
+    raise typer.Exit(diff(before, after, Settings.read(profile), screen()))
 
 
 @app.command("clean")
@@ -220,9 +221,7 @@ def data_clean(
     """Verify and clean a large set of problems in parts, here or on a Ray cluster."""
     from cli.data.clean import data_clean
 
-    raise typer.Exit(
-        data_clean(source, target, gated or [], ray, Settings.read(profile), Console())
-    )
+    raise typer.Exit(data_clean(source, target, gated or [], ray, Settings.read(profile), screen()))
 
 
 @app.command("leaks")
@@ -264,7 +263,7 @@ def data_leaks(
             columns=columns,
             out=out,
             settings=settings,
-            console=Console(),
+            console=screen(),
         )
     )
 
@@ -282,7 +281,7 @@ def data_limits(
     """Propose time and memory limits from the measured reference solutions."""
     from cli.data.limits import data_limits
 
-    raise typer.Exit(data_limits(apply, Settings.read(profile), Console()))
+    raise typer.Exit(data_limits(apply, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Data", app)

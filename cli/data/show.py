@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -15,6 +18,7 @@ from rich.text import Text
 from artifacts.fact_texts import fact_texts
 from artifacts.store import Artifact, Store
 from assets.stages import PREPARING
+from cli.display.screen import print_json
 from cli.lookup.damage import Damage
 from pipelines.watch.text import print_text
 from problems.funnel import Stage, read_removed
@@ -27,7 +31,9 @@ MAX_ROWS, MAX_TESTS = 20, 10  # on a terminal; a pipe or a file gets all
 MAX_EXAMPLE = 200  # characters
 
 
-def show(problem_id: str | None, settings: Settings, console: Console) -> int:
+def show(
+    problem_id: str | None, settings: Settings, console: Console, *, as_json: bool = False
+) -> int:
     """Print the current datasets and what each stage removed, or one problem with its history.
 
     Return 2 if a dataset is damaged or the problem unknown, else 0. Raises NotReady before a first
@@ -37,6 +43,14 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
     artifacts = damage.whole(store, PREPARING)
     if not artifacts and (code := damage.exit_code()):
         return code
+    if as_json and artifacts:
+        with damage.collected():
+            print_json(
+                _facts(artifacts)
+                if problem_id is None
+                else asdict(_find(artifacts, problem_id, settings))
+            )
+        return damage.exit_code()
     unread = _unread(artifacts.get("raw_problems"), settings.home)
     if not artifacts and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: {READS} reads them")
@@ -46,7 +60,13 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
         console.print(
             datasets(artifacts)
             if problem_id is None
-            else _problem(artifacts, store, problem_id, console.is_terminal, damage)
+            else _problem(
+                artifacts,
+                store,
+                _find(artifacts, problem_id, settings),
+                console.is_terminal,
+                damage,
+            )
         )
     return damage.exit_code()
 
@@ -113,13 +133,39 @@ def _list(
         )
 
 
-def _problem(
-    artifacts: dict[str, Artifact], store: Store, problem_id: str, short: bool, damage: Damage
-) -> RenderableType:
-    """Return a view of the problem. short: truncate long tests, for a terminal."""
-    from problems.dataset.history import find, history
+def _facts(artifacts: dict[str, Artifact]) -> dict[str, Any]:
+    """Return hash, facts and reasons of removal of each dataset."""
+    stages = {stage.name: stage for stage in _stages(artifacts)}
+    return {
+        name: {
+            "hash": artifact.content_hash,
+            "facts": artifact.manifest.facts,
+            "removed": dict(stages[name].reasons) if name in stages else {},
+        }
+        for name, artifact in artifacts.items()
+    }
 
-    problem = find(artifacts, problem_id)
+
+def _find(artifacts: dict[str, Artifact], problem_id: str, settings: Settings) -> Problem:
+    """Return a problem of a dataset, or a held-out task of the embedded family, which no dataset
+    holds. Raises ProblemError.
+    """
+    from problems.dataset.history import find
+    from problems.embedded.heldout import heldout_tasks
+
+    if drawn := re.fullmatch(r"embedded/heldout/(\d+)/(\d+)", problem_id):
+        seed, number = map(int, drawn.groups())
+        family = settings.profile.family.model_copy(update={"seed": seed})
+        return heldout_tasks(family, number, 1)[0]
+    return find(artifacts, problem_id)
+
+
+def _problem(
+    artifacts: dict[str, Artifact], store: Store, problem: Problem, short: bool, damage: Damage
+) -> RenderableType:
+    """Return a view of the problem. short: for a terminal, with long tests truncated."""
+    from problems.dataset.history import history
+
     rankings: list[Artifact] = []
     with damage.collected():
         rankings = store.versions("datasets", "difficulty_rankings")
@@ -149,23 +195,29 @@ def _problem(
             subtitle=f"{facts}{tags}",
             border_style="blue",
             padding=(1, 2),
+            expand=short,
         ),
-        *([_code("starter code", problem.starter_code)] if problem.starter_code.strip() else []),
         *(
-            _code(f"solution {number} of {len(problem.solutions)}", text)
+            [_code("starter code", problem.starter_code, short)]
+            if problem.starter_code.strip()
+            else []
+        ),
+        *(
+            _code(f"solution {number} of {len(problem.solutions)}", text, short)
             for number, text in enumerate(problem.solutions, 1)
         ),
         _tests(problem, short),
-        Panel(steps, title="history", border_style="dim", padding=(0, 1)),
+        Panel(steps, title="history", border_style="dim", padding=(0, 1), expand=short),
     ]
     return Group(*parts)
 
 
-def _code(title: str, source: str) -> Panel:
+def _code(title: str, source: str, expand: bool) -> Panel:
     return Panel(
         Syntax(source.strip("\n"), "python", background_color="default", word_wrap=True),
         title=title,
         border_style="dim",
+        expand=expand,
     )
 
 
@@ -176,7 +228,9 @@ def _tests(problem: Problem, short: bool) -> Panel:
     texts = [shown_test(problem, test) for test in problem.tests[:most]]
     texts = [text if len(text) <= 400 or not short else f"{text[:400]}…" for text in texts]
     more = f"\n# … and {len(problem.tests) - most} more" if len(problem.tests) > most else ""
-    return _code("tests", ("\n" if problem.kind.has_entry_point else "\n\n").join(texts) + more)
+    return _code(
+        "tests", ("\n" if problem.kind.has_entry_point else "\n\n").join(texts) + more, short
+    )
 
 
 def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from cli.data.show import READS
+from cli.display.screen import print_json
 from pipelines.watch.text import print_text
 from problems.columns import ProblemError
 from resources.home import Home
@@ -79,7 +80,7 @@ def _print_rejected(loaded: LoadedRows, console: Console) -> None:
         console.print(f"... and {more} more", style="yellow")
 
 
-def known_sources(home: Home, console: Console) -> int:
+def known_sources(home: Home, console: Console, *, as_json: bool = False) -> int:
     """Print the known sources, and the published datasets whose rows need no option."""
     from problems.catalogue import read_sources
     from problems.registry import SOURCES
@@ -87,6 +88,14 @@ def known_sources(home: Home, console: Console) -> int:
 
     added = read_sources(home.path)
     lines = {name: f"{source.about} {source.hub_id or ''}" for name, source in SOURCES.items()}
+    if as_json:
+        print_json(
+            [
+                {"name": name, "about": lines.get(name), "added": added.get(name)}
+                for name in lines | added
+            ]
+        )
+        return 0
     for name in lines | added:
         place = f"added: {added[name]}" if name in added else ""
         print_text(console, f"{name:<15} {lines.get(name, 'your own')} {place}".rstrip())

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from cli.display.screen import screen
 from cli.evaluate import options
 from resources.settings import Settings
 
@@ -43,7 +44,7 @@ def command(
     if checkpoint is not None and (benchmark is None or not any(sources)):
         from cli.evaluate import checkpoint as jobs
 
-        settings, console = Settings.read(profile), Console()
+        settings, console = Settings.read(profile), screen()
         if benchmark is None:
             raise typer.Exit(jobs.evaluate_checkpoint(checkpoint, settings, console))
         raise typer.Exit(jobs.score_benchmark(checkpoint, benchmark, settings, console))
@@ -60,7 +61,7 @@ def command(
     from cli.failures import price_of
     from problems.dataset.evidence import suspects_of
 
-    settings, console, errors = Settings.read(profile), Console(), Console(stderr=True)
+    settings, console, errors = Settings.read(profile), screen(), Console(stderr=True)
     home, price = settings.home.path, price_of(settings.profile)
     evaluation = EvaluationOptions(
         benchmark=benchmark,

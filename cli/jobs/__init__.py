@@ -5,33 +5,33 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from cli.app.commands import Command
-from cli.app.options import AddressOption, ProfileOption, RunArgument
+from cli.app.options import AddressOption, JsonOption, ProfileOption, RunArgument
+from cli.display.screen import screen
 from resources.settings import Settings
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def jobs_list(address: AddressOption = "") -> None:
+def jobs_list(address: AddressOption = "", as_json: JsonOption = False) -> None:
     """List the trainings of this home."""
     if address:
         from cli.jobs.submissions import list_submissions
 
-        raise typer.Exit(list_submissions(address, Console()))
+        raise typer.Exit(list_submissions(address, screen(), as_json=as_json))
     from cli.jobs.show import list_jobs
 
-    raise typer.Exit(list_jobs(Settings.read().home, Console()))
+    raise typer.Exit(list_jobs(Settings.read().home, screen(), as_json=as_json))
 
 
 @app.command("show")
-def jobs_show(run: RunArgument = None) -> None:
+def jobs_show(run: RunArgument = None, as_json: JsonOption = False) -> None:
     """Show one training: settings, progress and reward curve."""
     from cli.jobs.show import show_job
 
-    raise typer.Exit(show_job(run, Settings.read().home, Console()))
+    raise typer.Exit(show_job(run, Settings.read().home, screen(), as_json=as_json))
 
 
 @app.command("logs")
@@ -44,10 +44,10 @@ def jobs_logs(
     if address:
         from cli.jobs.submissions import show_submission_logs
 
-        raise typer.Exit(show_submission_logs(address, run, lines, Console()))
+        raise typer.Exit(show_submission_logs(address, run, lines, screen()))
     from cli.jobs.show import show_logs
 
-    raise typer.Exit(show_logs(run, lines, Settings.read().home, Console()))
+    raise typer.Exit(show_logs(run, lines, Settings.read().home, screen()))
 
 
 @app.command("stop")
@@ -56,10 +56,10 @@ def jobs_stop(run: RunArgument = None, address: AddressOption = "") -> None:
     if address:
         from cli.jobs.submissions import stop_submission
 
-        raise typer.Exit(stop_submission(address, run, Console()))
+        raise typer.Exit(stop_submission(address, run, screen()))
     from cli.jobs.control import stop
 
-    raise typer.Exit(stop(run, Settings.read().home, Console()))
+    raise typer.Exit(stop(run, Settings.read().home, screen()))
 
 
 @app.command("resume")
@@ -67,7 +67,7 @@ def jobs_resume(profile: ProfileOption = None) -> None:
     """Resume the interrupted pipeline run."""
     from cli.jobs.control import resume
 
-    raise typer.Exit(resume(Settings.read(profile), Console()))
+    raise typer.Exit(resume(Settings.read(profile), screen()))
 
 
 @app.command("watch")
@@ -75,7 +75,7 @@ def jobs_watch(run: RunArgument = None) -> None:
     """Watch a training that another process runs."""
     from cli.jobs.control import watch
 
-    raise typer.Exit(watch(run, Settings.read().home, Console()))
+    raise typer.Exit(watch(run, Settings.read().home, screen()))
 
 
 @app.command("profile")
@@ -85,7 +85,7 @@ def jobs_profile(run: RunArgument = None) -> None:
     from cli.lookup.runs import folder_of
 
     folder = folder_of(run, Settings.read().home)
-    raise typer.Exit(show_step_time(run or folder.parents[1].name, folder, Console()))
+    raise typer.Exit(show_step_time(run or folder.parents[1].name, folder, screen()))
 
 
 @app.command("manifest")
@@ -103,7 +103,7 @@ def jobs_manifest(
     """Print the KubeRay manifest of a training, for `kubectl apply -f -`."""
     from cli.jobs.show import print_manifest
 
-    raise typer.Exit(print_manifest(run, cluster, Settings.read(profile), Console()))
+    raise typer.Exit(print_manifest(run, cluster, Settings.read(profile), screen()))
 
 
 COMMAND = Command("Train", app)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cli.display.screen import print_json
 from cli.lookup.damage import Damage
 from cli.lookup.runs import find_run, folder_of, last_value, run_state, training_folder
 from pipelines.watch.curve import curve, smoothed
@@ -14,7 +19,7 @@ from pipelines.watch.text import print_text
 from pipelines.watch.view import REWARD
 from resources.home import Home
 from resources.ray.kuberay import ray_cluster, ray_job
-from resources.run_record import readable, unreadable
+from resources.run_record import Record, readable, unreadable
 from resources.settings import Settings
 from verl_jobs import faults
 from verl_jobs.job import VALIDATION, TrainingJob, check_metrics, metrics, stop_reason
@@ -23,39 +28,63 @@ from verl_jobs.samples import CUT
 from verl_jobs.trainer.early_stop import per_token
 
 
-def list_jobs(home: Home, console: Console) -> int:
-    """Print one line for each pipeline run and study with its progress. Return 2 if a file is
-    damaged, else 0.
+def list_jobs(home: Home, console: Console, *, as_json: bool = False) -> int:
+    """Print one line for each pipeline run, study and training with its progress. Return 2 if a
+    file is damaged, else 0.
     """
-    table = Table(box=None, header_style="dim")
-    for name in ("run", "state", "step", "reward", "solved", "minutes", "profile"):
-        table.add_column(name, no_wrap=name != "profile")
-    damage, broken = Damage(), unreadable(home.runs)
+    damage, broken, jobs = Damage(), unreadable(home.runs), list[dict[str, Any]]()
     for record in readable(home.runs):
-        if record.kind in ("pipeline", "study"):
-            rows, step = [], ""
-            if folder := training_folder(home, record.id):
-                rows = metrics(folder)
-                with damage.collected():
-                    job = TrainingJob.read(folder / "job.json")
-                    step = f"{last_step(rows)} of {job.training.steps}"
-                with damage.collected():
-                    check_metrics(folder)
-            table.add_row(
-                record.id,
-                run_state(home, record),
-                step,
-                last_value(rows, REWARD, ".3f"),
-                last_value(rows, VALIDATION, ".1%"),
-                f"{record.took_minutes:.1f}",
-                " ".join([record.profile, *record.changes]),
-            )
-    if table.row_count:
-        console.print(table)
+        folder = training_folder(home, record.id)
+        if folder or record.kind in ("pipeline", "study"):
+            with damage.collected():
+                jobs.append(_job_line(home, record, folder, damage))
+    if as_json:
+        print_json(jobs)
+    elif jobs:
+        console.print(_jobs_table(jobs))
     elif not broken:
         console.print("No training yet: `ratchet demo` or `ratchet train` starts one.")
     damage.add(map(str, broken.values()))
     return damage.exit_code()
+
+
+def _job_line(home: Home, record: Record, folder: Path | None, damage: Damage) -> dict[str, Any]:
+    """Return state and progress of a run. reward, solved: of the last step that has one."""
+    rows, steps = metrics(folder) if folder else [], None
+    if folder:
+        with damage.collected():
+            steps = TrainingJob.read(folder / "job.json").training.steps
+        with damage.collected():
+            check_metrics(folder)
+    return {
+        "run": record.id,
+        "state": run_state(home, record),
+        "step": int(last_step(rows)),
+        "steps": steps,
+        "reward": next((row[REWARD] for row in reversed(rows) if REWARD in row), None),
+        "solved": next((row[VALIDATION] for row in reversed(rows) if VALIDATION in row), None),
+        "minutes": round(record.took_minutes, 2),
+        "profile": record.profile,
+        "changes": list(record.changes),
+    }
+
+
+def _jobs_table(jobs: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, header_style="dim")
+    for name in ("run", "state", "step", "reward", "solved", "minutes", "profile"):
+        table.add_column(name, no_wrap=name != "profile")
+    for job in jobs:
+        reward, solved, steps = job["reward"], job["solved"], job["steps"]
+        table.add_row(
+            job["run"],
+            job["state"],
+            "" if steps is None else f"{job['step']} of {steps}",
+            "" if reward is None else f"{reward:.3f}",
+            "" if solved is None else f"{solved:.1%}",
+            f"{job['minutes']:.1f}",
+            " ".join([job["profile"], *job["changes"]]),
+        )
+    return table
 
 
 def last_step(rows: list[dict[str, object]]) -> str:
@@ -63,10 +92,12 @@ def last_step(rows: list[dict[str, object]]) -> str:
     return str(rows[-1]["step"]) if rows else "0"
 
 
-def show_job(run: str | None, home: Home, console: Console) -> int:
+def show_job(run: str | None, home: Home, console: Console, *, as_json: bool = False) -> int:
     """Print a training's settings, progress, folder and reward curve. Return 2 if its metrics are
     damaged, else 0. Raises FileNotFoundError, and CorruptArtifact for a damaged record or job.
     """
+    if (waiting := _without_training(run, home)) is not None:
+        return _show_record(waiting, home, console, as_json)
     (record, folder), damage = find_run(run, home), Damage()
     job, rows, stopped = TrainingJob.read(folder / "job.json"), metrics(folder), ""
     with damage.collected():
@@ -99,11 +130,21 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
             f"{last_value(rows, 'timing_s/step', '.1f')} s, "
             f"{last_value(rows, 'perf/throughput', '.0f')} tokens/s"
         ),
+        "took": f"{record.took_minutes:.1f} minutes",
         "folder": str(folder),
         "alarms": "; ".join(alarms(per_token(rows, job.training))),
         "faults": "\n".join(map(str, faults.read(folder))),
         "error": record.error,
     }
+    if as_json:
+        steps = [
+            {"step": row["step"], "reward": row.get(REWARD), "solved": row.get(VALIDATION)}
+            for row in rows
+        ]
+        texts = {key: value for key, value in rows_by_name.items() if value}
+        line = _job_line(home, record, folder, Damage())
+        print_json({**line, "facts": texts, "metrics": steps})
+        return damage.exit_code()
     # Empty before the first step.
     step_rows = () if any(REWARD in row for row in rows) else ("entropy, length", "a step")
     for key, value in rows_by_name.items():
@@ -118,6 +159,25 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
         )
         console.print(*curve(smooth, min(console.width - 4, 72), 6), sep="\n", highlight=False)
     return damage.exit_code()
+
+
+def _without_training(run: str | None, home: Home) -> Record | None:
+    """Return the record of a run that is listed and has no training yet; by default of the newest
+    run, if that is such a run.
+    """
+    records = [each for each in readable(home.runs) if each.kind in ("pipeline", "study")]
+    chosen = [each for each in records if each.id == run] if run else records[-1:]
+    return chosen[0] if chosen and not training_folder(home, chosen[0].id) else None
+
+
+def _show_record(record: Record, home: Home, console: Console, as_json: bool) -> int:
+    line = _job_line(home, record, None, Damage())
+    if as_json:
+        print_json({**line, "facts": {"error": record.error}, "metrics": []})
+        return 0
+    console.print(_jobs_table([line]))
+    print_text(console, record.error or f"{record.id} has no training of its own yet")
+    return 0
 
 
 def _curriculum(job: TrainingJob, rows: list[dict[str, object]]) -> str:

@@ -10,33 +10,41 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cli.display.screen import print_json
 from resources.home import NotReady
 
 STOP_TIMEOUT_S = 90.0  # Ray kills a job after 60 s (verl_jobs/config/environment.py)
 
 
-def list_submissions(address: str, console: Console) -> int:
+def list_submissions(address: str, console: Console, *, as_json: bool = False) -> int:
     """Print every job of the cluster, those of Ratchet first."""
-    table = Table(box=None, header_style="dim")
-    for name in ("job", "run", "state", "started", "minutes", "message"):
-        table.add_column(name, no_wrap=name != "message")
     submissions = sorted(
         _client(address).list_jobs(), key=lambda each: (not _run(each), -(each.start_time or 0))
     )
-    for each in submissions:
-        end = (each.end_time or time.time() * 1000) / 1000
-        start = (each.start_time or end * 1000) / 1000
-        started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(start))
-        table.add_row(
-            str(each.submission_id),
-            _run(each),
-            str(each.status.value),
-            started,
-            f"{(end - start) / 60:.1f}",
-            escape(str(each.message or "")),
-        )
-    console.print(table if submissions else f"No jobs at {address}.")
+    jobs = [_line(each) for each in submissions]
+    if as_json:
+        print_json(jobs)
+        return 0
+    table = Table(box=None, header_style="dim")
+    for name in ("job", "run", "state", "started", "minutes", "message"):
+        table.add_column(name, no_wrap=name != "message")
+    for job in jobs:
+        table.add_row(*(escape(str(value)) for value in job.values()))
+    console.print(table if jobs else f"No jobs at {address}.")
     return 0
+
+
+def _line(submission: Any) -> dict[str, Any]:
+    end = (submission.end_time or time.time() * 1000) / 1000
+    start = (submission.start_time or end * 1000) / 1000
+    return {
+        "job": str(submission.submission_id),
+        "run": _run(submission),
+        "state": str(submission.status.value),
+        "started": time.strftime("%Y-%m-%d %H:%M", time.gmtime(start)),
+        "minutes": round((end - start) / 60, 1),
+        "message": str(submission.message or ""),
+    }
 
 
 def show_submission_logs(address: str, run: str | None, lines: int, console: Console) -> int:

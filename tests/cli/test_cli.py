@@ -139,7 +139,9 @@ def test_a_bad_row_is_reported_and_the_others_are_added(tmp_path: Path) -> None:
 def test_a_rollback_reports_both_versions_and_the_reason(home_builder: HomeBuilder) -> None:
     home_builder.promoted("chain-0001-sft")
     home_builder.promoted("chain-0002")
-    result = ratchet(home_builder.run_context.home.path, "rollback", "--reason", "it wrote poems")
+    result = ratchet(
+        home_builder.run_context.home.path, "rollback", "--yes", "--reason", "it wrote poems"
+    )
     assert result.returncode == 0
     assert re.search(r"version 2 \(chain-0002\).*version 1 \(chain-0001-sft\)", result.stdout)
     assert "it wrote poems" in result.stdout

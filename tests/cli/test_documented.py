@@ -42,8 +42,6 @@ def unknown(line: str) -> str:
         if (named := command.get_command(None, words[0])) is None:
             return f"no command {words[0]}"
         command, words = named, words[1:]
-    if command.name == "judge":  # parses its arguments without typer
-        return ""
     known = {
         option
         for parameter in command.params

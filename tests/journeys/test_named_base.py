@@ -26,9 +26,10 @@ SMALL = (
     "verification.mutants=0",
     "ranking={problems: 4, answers: 2}",
     "training.steps=2",
+    "training.warm_up_steps=0",
+    "training.save_every=2",
     "training.problems_per_step=4",
     "training.group_size=4",
-    "training.save_every=2",
     "evaluation.benchmarks=[]",
     "needs={disk_gib: 1, memory_gib: 2}",
 )

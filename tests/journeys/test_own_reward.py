@@ -31,7 +31,7 @@ def passport(home: Path) -> dict[str, object]:
 
 def test_the_reward_template_trains_unchanged(tmp_path: Path) -> None:
     process = subprocess.run(
-        ratchet("reward", "new", "--task", "code", "--output", str(tmp_path / "my_reward.py")),
+        ratchet("reward", "new", "--task", "code", "--out", str(tmp_path / "my_reward.py")),
         check=False,
     )
     assert process.returncode == 0

@@ -1,0 +1,21 @@
+"""The console of a command's output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+
+from cli.display.wide_table import UNBOUNDED
+
+
+def screen() -> Console:
+    """Return the console for stdout. Lines do not wrap in a pipe or a file."""
+    return Console(width=None if sys.stdout.isatty() else UNBOUNDED)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON; paths and dates as text."""
+    print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
