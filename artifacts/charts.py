@@ -45,10 +45,23 @@ class Axes:
             self.top + self.height * (high - y) / ((high - low) or 1),
         )
 
-    def vertical_grid(self, label: str = "", whole: bool = False, numbers: bool = True) -> str:
-        """Draw a line at each round value of x, with its number and the label below."""
+    def vertical_grid(
+        self,
+        label: str = "",
+        whole: bool = False,
+        numbers: bool = True,
+        last: float | None = None,
+    ) -> str:
+        """Draw a line at each round value of x, with its number and the label below.
+
+        last: a value that has a line too, instead of round ones too near to it.
+        """
         bottom, parts = self.top + self.height, []
-        for value in ticks(*self.xs, whole=whole):
+        values = ticks(*self.xs, whole=whole)
+        if last is not None:
+            near = 0.06 * (self.xs[1] - self.xs[0])
+            values = [*(value for value in values if abs(value - last) > near), last]
+        for value in values:
             x, _ = self.at(value, self.ys[0])
             parts.append(line([(x, self.top), (x, bottom)], GREY, opacity=0.2))
             if numbers:

@@ -7,6 +7,7 @@ that has the best validation score, one partition for each pipeline run. It beco
 import json
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from assets.stages import STAGES, asset_of
 from assets.training_job import training_job
 from assets.training_rows import training_rows
 from assets.verified_reward import battery_text, unverified_by
+from evaluation.promotion.rate import points
 from problems.dataset.trainable import explained
 from resources.plugin_check import check_plugins
 from resources.run_context import RunContext, StageContext, StageOutput, result
@@ -105,7 +107,10 @@ def _unverified(stage: StageContext, job: TrainingJob) -> list[str]:
 def _metadata(artifact: Artifact, job: TrainingJob, rows: Artifact) -> dict[str, Any]:
     facts, row_facts = artifact.manifest.facts, rows.manifest.facts
     history = json.loads((artifact.path / "measured.json").read_text(encoding="utf-8"))
+    by_step = {int(step): share for step, share in facts["validation_by_step"].items()}
     return {
+        "headline": _headline(by_step, facts, row_facts["validation"]),
+        "training": dg.MetadataValue.md(training_picture(history, row_facts["validation"])),
         "step": facts["step"],
         "problems": row_facts["train"],
         "not_trained_on": dg.MetadataValue.md(explained(row_facts["not_trained_on"]) or "none"),
@@ -115,8 +120,19 @@ def _metadata(artifact: Artifact, job: TrainingJob, rows: Artifact) -> dict[str,
         "faults": dg.MetadataValue.md(
             "\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"
         ),
-        "training": dg.MetadataValue.md(training_picture(history, row_facts["validation"])),
     }
+
+
+def _headline(by_step: Mapping[int, float], facts: Mapping[str, Any], tasks: int) -> str:
+    """Return the share of solved validation problems, at the first measurement and at the chosen
+    step.
+    """
+    first = min(by_step)
+    before = f"{points(by_step[first])} % (step {first}) → " if first != facts["step"] else ""
+    return (
+        f"{before}{points(facts['validation'])} % (step {facts['step']} of {facts['steps']}) of "
+        f"{tasks} validation problems solved"
+    )
 
 
 @dg.asset_check(asset=checkpoint, blocking=True)

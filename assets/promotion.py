@@ -3,6 +3,7 @@
 In: the run's scores and report. Out: a ledger entry, which MLflow's aliases follow.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from assets.contestants import benchmarks_of, start_of
 from assets.gate_facts import alpha_rows, gates_of
 from assets.markdown import markdown
 from assets.partitions import checkpoints
+from assets.pictures import training_picture
 from assets.report import decision_of, report
 from assets.stages import asset_of
 from evaluation.promotion.gate import Decision, decide
+from evaluation.promotion.rate import points
 from evaluation.promotion.regression import lost_tasks
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import MODEL, Registry
@@ -63,6 +66,8 @@ def promoted_model(
         report(stage, Decision.model_validate(entry.decision), entry.version)
     champion = run_context.ledger.champion()
     metadata: dict[str, Any] = {
+        "headline": headline(entry),
+        "curve": dg.MetadataValue.md(_curve(stage)),
         "decision": entry.kind,
         "version": entry.version,
         "reasons": dg.MetadataValue.md(
@@ -77,6 +82,28 @@ def promoted_model(
         metadata=metadata,
         data_version=dg.DataVersion(champion.checkpoint_hash if champion else "none"),
     )
+
+
+def headline(entry: Entry) -> str:
+    """Return the decision in one line: the share of solved tasks of champion and challenger."""
+    decision = Decision.model_validate(entry.decision)
+    before = f"{points(decision.comparison.before.share)} → " if decision.comparison else ""
+    verdict = {"promote": "promoted", "refuse": "not promoted", "install": "installed"}[entry.kind]
+    return (
+        f"{before}{points(decision.score.share)} % of {decision.score.tasks} tasks of "
+        f"{decision.policy.benchmark}: {verdict}"
+    )
+
+
+def _curve(stage: StageContext) -> str:
+    """Return the curve of the challenger's training; a checkpoint that was added has none."""
+    artifact = stage.store.require("checkpoints", stage.pipeline_run.record.id)
+    rows = stage.store.current("datasets", "training_rows")
+    file = artifact.path / "measured.json"
+    if rows is None or not file.exists():
+        return "no training in this home"
+    history = json.loads(file.read_text(encoding="utf-8"))
+    return training_picture(history, rows.manifest.facts["validation"])
 
 
 @dg.asset_check(asset=promoted_model, blocking=True)

@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
+from assets.stages import OWNERS
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.screen import screen
@@ -20,6 +21,9 @@ from pipelines.process import restore_sigint
 from resources.ray.head import free_ports
 from resources.ray.private import RUN
 from resources.settings import Settings
+
+# The graph with each group of assets open, as Dagster writes it in an address.
+OPEN = ",".join(f"global@global:{name}" for name in OWNERS)
 
 
 def ui(port: int, settings: Settings, console: Console) -> NoReturn:
@@ -36,7 +40,8 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     retrain = "on" if settings.profile.automation.retrain else "off"
     console.print(
         f"Dagster for {home.path}: http://127.0.0.1:{port}   (schedules are on, sensors that train "
-        f"are {retrain}; Ctrl-C stops Dagster)",
+        f"are {retrain}; Ctrl-C stops Dagster)\n"
+        f"The graph, all groups open: http://127.0.0.1:{port}/asset-groups?expanded={OPEN}",
         soft_wrap=True,
     )
     workspace = str(Path(environment["DAGSTER_HOME"]) / "workspace.yaml")

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
-from assets.benchmark_scores import benchmark_scores
 from assets.contestant_scores import contestant_scores
 from assets.promotion import promoted_model
 from pipelines.schedules import CRON
@@ -38,7 +37,6 @@ def renewed_by(cron: str) -> dg.FreshnessPolicy:
 POLICIES = {
     promoted_model.key: renewed_by(CRON.nightly),
     contestant_scores.key: renewed_by(CRON.daily),
-    benchmark_scores.key: renewed_by(CRON.weekly),
 }
 
 

@@ -21,8 +21,8 @@ RUNNING = dg.DefaultScheduleStatus.RUNNING
     execution_timezone="UTC",
     default_status=RUNNING,
     description=(
-        "Trains a challenger each night and decides on its promotion; skipped while a training "
-        "runs in this home."
+        "Starts a training. Trains a challenger each night and decides on its promotion; skipped "
+        "while a training runs in this home."
     ),
 )
 def nightly_retraining(
@@ -64,12 +64,13 @@ daily_validation = champion_schedule(
     "daily_validation",
     CRON.daily,
     "validation",
-    "Scores the champion on the validation problems only, to check its score and speed.",
+    "Only scores. The champion on the validation problems, to check its score and speed.",
 )
 weekly_benchmarks = champion_schedule(
     "weekly_benchmarks",
     CRON.weekly,
     "rescore",
-    "Scores the champion on validation, a fresh held-out draw and each benchmark of the profile.",
+    "Only scores. The champion on validation, a fresh held-out draw and each benchmark of the "
+    "profile.",
 )
 SCHEDULES = [nightly_retraining, daily_validation, weekly_benchmarks]

@@ -75,14 +75,16 @@ def reward_curve(
     shares = padded(reached) if points else (0, 100)
     top = Axes(steps, shares, 26, 190)
     below = Axes(steps, padded(reward for _, reward in rewards), 236, 130)
-    parts = [top.vertical_grid(numbers=False, whole=True), top.horizontal_grid("pass@1, %")]
+    last = max([step for step, _ in rewards] + [point.step for point in points], default=None)
+    grid = top.vertical_grid(numbers=False, whole=True, last=last)
+    parts = [grid, top.horizontal_grid("pass@1, %")]
     colours = dict(zip(scores, (ORANGE, BLUE, GREY), strict=False))
     for name, colour in colours.items():
         parts.append(_with_interval(top, scores[name], colour))
     parts.append(legend(list(colours.items()), top.left, 14))
     smooth = _smooth([reward for _, reward in rewards])
     parts += [
-        below.vertical_grid("training step", whole=True),
+        below.vertical_grid("training step", whole=True, last=last),
         below.horizontal_grid("mean reward"),
         below.curve(rewards, GREY, 1, 0.7),
         below.curve(zip([step for step, _ in rewards], smooth, strict=True), BLUE),

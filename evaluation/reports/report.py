@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def render(facts: ReportFacts) -> str:
         ]
         for outcome, title in OUTCOMES.items()
     }
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+    page = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         facts=facts,
         decision=facts.decision,
         comparison=facts.decision.comparison,
@@ -75,6 +76,21 @@ def render(facts: ReportFacts) -> str:
         most=MAX_TASKS,
         provenance=provenance_picture(facts.provenance) if facts.provenance else "",
     )
+    return with_contents(page)
+
+
+def with_contents(page: str) -> str:
+    """Give each section an id, and list the sections as links in the empty `nav`."""
+    links: list[str] = []
+
+    def marked(section: re.Match[str]) -> str:
+        attributes, title = section.groups()
+        name = re.sub("[^a-z]+", "-", title.lower()).strip("-")
+        links.append(f'<a href="#{name}">{title}</a>')
+        return f'<section id="{name}"{attributes}>\n  <h2>{title}</h2>'
+
+    page = re.sub(r"<section([^>]*)>\s*<h2>([^<]*)</h2>", marked, page)
+    return page.replace("></nav>", f">{''.join(links)}</nav>", 1)
 
 
 def provenance_picture(links: Sequence[Link]) -> str:

@@ -14,6 +14,7 @@ import pytest
 from evaluation.benchmarks import heldout
 from evaluation.promotion.gate import Decision
 from evaluation.reports.facts import Link, ReportFacts
+from evaluation.reports.plots import reward_curve
 from evaluation.reports.report import changed_lines, provenance_picture, render, write_report
 from problems.schema import Problem
 from tests.browser import Browser
@@ -31,7 +32,7 @@ def promoted() -> ReportFacts:
 
 def test_the_page_fetches_nothing_and_is_small(promoted: ReportFacts, tmp_path: Path) -> None:
     page = write_report(promoted, tmp_path / "report of a run").read_text(encoding="utf-8")
-    assert set(re.findall(r'(?:src|href)="([^"]{0,26})', page)) == {"data:image/svg+xml;base64,"}
+    assert set(re.findall(r'(?:src|href)="([^"#]{1,26})', page)) == {"data:image/svg+xml;base64,"}
     assert not re.search(r"@import|url\(|<script|https?://", page)
     assert len(page) < 400_000
     assert all(len(uri) < 80_000 for uri in re.findall(r"base64,([^\"]*)", page))
@@ -52,7 +53,7 @@ def test_json_and_page_contain_the_same_facts(promoted: ReportFacts, tmp_path: P
 def test_the_first_lines_describe_the_model_and_its_warm_up(
     promoted: ReportFacts,
 ) -> None:
-    head = render(promoted).split("<section>")[0]
+    head = render(promoted).split("<section")[0]
     assert "made from scratch" in head
     assert "deliberate slips" in head
 
@@ -117,10 +118,10 @@ def test_model_output_cannot_run_on_the_page(promoted: ReportFacts) -> None:
 
 
 def test_the_gain_and_its_interval_follow_the_headline(promoted: ReportFacts) -> None:
-    head, compared = render(promoted).split("<section>")[0], promoted.decision.comparison
+    head, compared = render(promoted).split("<section")[0], promoted.decision.comparison
     assert compared is not None
     assert f"{100 * compared.difference:+.1f} points, 95 % interval" in head
-    assert "95 % interval" in render(facts_of(OLD, NEW, first=True)).split("<section>")[0]
+    assert "95 % interval" in render(facts_of(OLD, NEW, first=True)).split("<section")[0]
 
 
 def test_every_task_that_changed_is_named(promoted: ReportFacts) -> None:
@@ -199,3 +200,20 @@ def test_changed_lines_are_marked_on_both_sides() -> None:
     old, new = changed_lines("a\nb\nc", "a\nB\nc\nd")
     assert old == [("a", False), ("b", True), ("c", False)]
     assert new == [("a", False), ("B", True), ("c", False), ("d", True)]
+
+
+def test_the_contents_link_to_every_section(promoted: ReportFacts) -> None:
+    page = render(promoted)
+    sections = re.findall(r'<section id="([^"]+)"', page)
+    assert len(sections) == len(set(sections)) == page.count("<section") > 5
+    assert re.findall(r'<a href="#([^"]+)"', page) == sections
+
+
+def test_the_level_of_the_gate_is_explained(promoted: ReportFacts) -> None:
+    assert "LORD divides alpha, 5.0 %, over all gates" in render(promoted)
+
+
+def test_the_axis_of_steps_ends_with_the_last_one() -> None:
+    chart = reward_curve([(step, 0.5) for step in range(1, 143)], {})
+    assert ">142<" in chart
+    assert ">140<" not in chart  # too near to it

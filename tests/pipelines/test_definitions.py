@@ -277,3 +277,17 @@ def test_trainings_share_a_pool() -> None:
         asset.key.to_user_string(): asset.op.pool for asset in PIPELINE_ASSETS if asset.op.pool
     }
     assert pools == {"sft_checkpoint": "training", "checkpoint": "training"}
+
+
+def test_a_sensor_or_schedule_says_whether_it_starts_a_training() -> None:
+    repository = defs.get_repository_def()
+    starts = {"nightly_retraining", "changed_problems", "champion_regression", "degraded_champion"}
+    described = {
+        each.name: str(each.description)
+        for each in (*repository.sensor_defs, *repository.schedule_defs)
+    }
+    assert {
+        name for name, text in described.items() if text.startswith("Starts a training. ")
+    } == starts
+    others = [text for name, text in described.items() if name not in starts]
+    assert all(text.startswith(("Only scores. ", "Trains nothing. ")) for text in others)

@@ -28,4 +28,4 @@ def test_what_a_schedule_renews_has_a_freshness_policy() -> None:
         fail_window=timedelta(days=3), warn_window=timedelta(days=1.5)
     )
     assert policies["promoted_model"] == nightly
-    assert set(policies) == {"promoted_model", "contestant_scores", "benchmark_scores"}
+    assert set(policies) == {"promoted_model", "contestant_scores"}
