@@ -45,7 +45,7 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
     return 0
 
 
-def read(name: str, place: Place, console: Console) -> Loaded:
+def read(name: str, place: Place, console: Console) -> LoadedRows:
     """Read a source and print its bad rows. Raises ProblemError if no row can be read."""
     from problems.reading.own import overlooked
     from problems.registry import SOURCES, load, recognized
