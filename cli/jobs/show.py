@@ -19,7 +19,7 @@ from pipelines.watch.text import print_text
 from pipelines.watch.view import REWARD
 from resources.home import Home
 from resources.ray.kuberay import ray_cluster, ray_job
-from resources.run_record import Record, readable, unreadable
+from resources.run_record import RunRecord, readable, unreadable
 from resources.settings import Settings
 from verl_jobs import faults
 from verl_jobs.job import VALIDATION, TrainingJob, check_metrics, metrics, stop_reason
@@ -48,7 +48,7 @@ def list_jobs(home: Home, console: Console, *, as_json: bool = False) -> int:
     return damage.exit_code()
 
 
-def _job_line(home: Home, record: Record, folder: Path | None, damage: Damage) -> dict[str, Any]:
+def _job_line(home: Home, record: RunRecord, folder: Path | None, damage: Damage) -> dict[str, Any]:
     """Return state and progress of a run. reward, solved: of the last step that has one."""
     rows, steps = metrics(folder) if folder else [], None
     if folder:
@@ -161,7 +161,7 @@ def show_job(run: str | None, home: Home, console: Console, *, as_json: bool = F
     return damage.exit_code()
 
 
-def _without_training(run: str | None, home: Home) -> Record | None:
+def _without_training(run: str | None, home: Home) -> RunRecord | None:
     """Return the record of a run that is listed and has no training yet; by default of the newest
     run, if that is such a run.
     """
@@ -170,7 +170,7 @@ def _without_training(run: str | None, home: Home) -> Record | None:
     return chosen[0] if chosen and not training_folder(home, chosen[0].id) else None
 
 
-def _show_record(record: Record, home: Home, console: Console, as_json: bool) -> int:
+def _show_record(record: RunRecord, home: Home, console: Console, as_json: bool) -> int:
     line = _job_line(home, record, None, Damage())
     if as_json:
         print_json({**line, "facts": {"error": record.error}, "metrics": []})
