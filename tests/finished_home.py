@@ -24,9 +24,9 @@ from resources.home import Home
 from resources.problem_intake import import_problems
 from resources.registry.ledger import Kind, Ledger
 from resources.registry.regressions import RegressionSet
-from resources.run_record import open_run
 from rewards.config import RewardConfig
 from tests.evaluation.scorecards import sample, scorecard
+from tests.open_runs import open_test_run
 from tests.test_extensions import PROBLEM
 from verl_jobs import samples
 from verl_jobs.config.training import Training
@@ -133,9 +133,7 @@ def _write_score(store: Store, name: str, checkpoint: Artifact, benchmark: str) 
 
 
 def _write_training(home: Home) -> None:
-    run = open_run(
-        home.runs, RUN, kind="pipeline", base_seed=1, profile="small", why="a test", champion=None
-    )
+    run = open_test_run(home.runs, RUN)
     run.change(state="done", decision="refuse")
     job = TrainingJob(
         folder=str(run.folder / "training" / "1"), run_id=RUN, start="start",

@@ -24,8 +24,9 @@ from problems.schema import Problem, write_parquet
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import StageReport, open_run
+from resources.run_record import StageReport
 from resources.settings import Settings
+from tests.open_runs import open_test_run
 
 PROBLEMS = generate(FamilyConfig(demonstrations=2, train=6, validation=2))
 TRAIN = sorted(  # the order on disk
@@ -49,15 +50,7 @@ def stage(
     profile = tmp_path / "profile.yaml"
     profile.write_text(f"training: {{curriculum: {{schedule: {schedule}}}}}", encoding="utf-8")
     run_context = RunContext.of(Settings(Home(tmp_path / "home"), str(profile)))
-    pipeline_run = open_run(
-        run_context.home.runs,
-        "chain-0001",
-        kind="pipeline",
-        base_seed=1,
-        profile="p",
-        why="test",
-        champion=None,
-    )
+    pipeline_run = open_test_run(run_context.home.runs, "chain-0001")
     stage = StageContext(
         run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
     )

@@ -14,22 +14,15 @@ from problems.difficulty.item_response import read_scale
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import StageReport, open_run
+from resources.run_record import StageReport
 from resources.settings import Settings
+from tests.open_runs import open_test_run
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> StageContext:
     run_context = RunContext.of(Settings(Home(tmp_path), "small"))
-    pipeline_run = open_run(
-        run_context.home.runs,
-        "chain-0001",
-        kind="pipeline",
-        base_seed=1,
-        profile="small",
-        why="test",
-        champion=None,
-    )
+    pipeline_run = open_test_run(run_context.home.runs, "chain-0001")
     return StageContext(
         run_context,
         pipeline_run,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +25,6 @@ from assets.promotion import gate
 from assets.report import decision_of
 from evaluation.promotion.gate import Policy
 from evaluation.statistics.alpha_spending import next_level
-from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
-from problems.schema import write_parquet
 from resources.config.load import ProfileError
 from resources.run_context import RunContext, StageContext
 from resources.run_record import PipelineRun
@@ -40,21 +36,7 @@ FIRST_LEVEL = next_level("lord", Policy().alpha, [])
 
 @pytest.fixture
 def home_builder(tmp_path: Path) -> HomeBuilder:
-    """Return a home with the problems of its benchmarks: a small family."""
-    builder = HomeBuilder(tmp_path / "home")
-    with builder.run_context.store.draft("datasets", "clean_problems") as folder:
-        write_parquet(
-            [
-                replace(problem, split="validation")
-                for problem in heldout_draw(FamilyConfig(), 1, 5)
-            ],
-            folder / "problems.parquet",
-        )
-        (folder / "suspects.json").write_text("{}", encoding="utf-8")
-        builder.run_context.store.publish(
-            folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
-        )
-    return builder
+    return HomeBuilder(tmp_path / "home").with_validation_problems()
 
 
 def artifact(

@@ -11,8 +11,9 @@ from assets.training_job import training_job
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import ModelVersion, StageReport, open_run
+from resources.run_record import ModelVersion, StageReport
 from resources.settings import Settings
+from tests.open_runs import open_test_run
 from verl_jobs.job import TrainingJob
 
 
@@ -24,15 +25,7 @@ def job(folder: Path, training: str) -> TrainingJob:
     )
     run_context = RunContext.of(Settings(Home(folder / "home"), str(profile)))
     champion = ModelVersion(checkpoint="before", content_hash="c", path="before")
-    pipeline_run = open_run(
-        run_context.home.runs,
-        "chain-0001",
-        kind="pipeline",
-        base_seed=1,
-        profile="p",
-        why="test",
-        champion=champion,
-    )
+    pipeline_run = open_test_run(run_context.home.runs, "chain-0001", champion=champion)
     stage = StageContext(
         run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
     )

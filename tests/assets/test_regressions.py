@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.manifest import Manifest
 from assets.contestants import benchmarks_of
 from assets.promotion import gate
 from assets.training_rows import regression_problems, training_of
@@ -22,11 +21,12 @@ from evaluation.scorecard import Scorecard
 from problems.difficulty.boost import boosted
 from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_draw
-from problems.schema import Problem, write_parquet
+from problems.schema import Problem
 from resources.registry.regressions import BadLine, RegressionSet
 from resources.run_context import StageContext
-from resources.run_record import PipelineRun, open_run
+from resources.run_record import PipelineRun
 from tests.evaluation.scorecards import counted, sample, scorecard
+from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
 ORIGIN = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "run_id": "chain-0002"}
@@ -48,20 +48,7 @@ def every_third(
 
 @pytest.fixture
 def home_builder(tmp_path: Path) -> HomeBuilder:
-    builder = HomeBuilder(tmp_path / "home")
-    with builder.run_context.store.draft("datasets", "clean_problems") as folder:
-        write_parquet(
-            [
-                replace(problem, split="validation")
-                for problem in heldout_draw(FamilyConfig(), 1, 5)
-            ],
-            folder / "problems.parquet",
-        )
-        (folder / "suspects.json").write_text("{}", encoding="utf-8")
-        builder.run_context.store.publish(
-            folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
-        )
-    return builder
+    return HomeBuilder(tmp_path / "home").with_validation_problems()
 
 
 def stage(home_builder: HomeBuilder, run_id: str) -> StageContext:
@@ -97,15 +84,7 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
     assert {(row.solved_by, row.lost_by) for row in regressions.read()} == {("first", "chain-0002")}
     gate(stage(home_builder, "chain-0002"))
     assert len(regressions.read()) == 1
-    open_run(
-        home_builder.run_context.home.runs,
-        "chain-0003",
-        kind="pipeline",
-        base_seed=1,
-        profile="small",
-        why="test",
-        champion=None,
-    )
+    open_test_run(home_builder.run_context.home.runs, "chain-0003")
     benchmarks = {
         benchmark.name: benchmark
         for benchmark in benchmarks_of(stage(home_builder, "chain-0003"))[0]
@@ -179,16 +158,7 @@ def test_only_a_run_after_a_regression_samples_by_weight(
 ) -> None:
     remember(home_builder.run_context.home.regressions, DRAW[:2], number=0)
     for name, regression in (("chain-0001", False), ("chain-0002", True)):
-        open_run(
-            home_builder.run_context.home.runs,
-            name,
-            kind="pipeline",
-            base_seed=1,
-            profile="small",
-            why="test",
-            champion=None,
-            regression=regression,
-        )
+        open_test_run(home_builder.run_context.home.runs, name, regression=regression)
     plain, regressed = stage(home_builder, "chain-0001"), stage(home_builder, "chain-0002")
     assert regression_problems(plain) == []
     assert training_of(plain) == home_builder.run_context.profile.training

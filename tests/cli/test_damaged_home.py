@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from resources.home import Home
-from resources.run_record import PipelineRun, open_run
+from resources.run_record import PipelineRun
 from tests.cli.conftest import Called
 from tests.finished_home import fill_ledger, write_home
+from tests.open_runs import open_test_run
 
 COMMANDS = (
     "status",
@@ -139,7 +140,7 @@ def test_a_damaged_record_does_not_cost_the_files_of_its_training(
 
 def test_the_other_trainings_are_listed(ratchet: Called, home: Path) -> None:
     runs = home / "runs"
-    open_run(runs, "chain-0002", kind="pipeline", base_seed=1, profile="", why="", champion=None)
+    open_test_run(runs, "chain-0002")
     record = damage(home, "runs/chain-0002/run.json")
     job = damage(home, "runs/chain-0001/training/*/job.json")
     code, output, errors = ratchet(home, "jobs", "list")

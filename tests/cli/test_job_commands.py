@@ -23,10 +23,11 @@ from resources import lease
 from resources.home import Home, NotReady
 from resources.progress import Progress
 from resources.ray.head import HOLDERS
-from resources.run_record import PipelineRun, open_run
+from resources.run_record import PipelineRun
 from resources.settings import Settings
 from rewards.composite import RewardConfig
 from tests.journeys.demo_run import wait_until
+from tests.open_runs import open_test_run
 from verl_jobs import faults, samples
 from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.training import Training
@@ -39,16 +40,7 @@ from verl_jobs.trainer import trainer_lease
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
     home = Home(tmp_path)
-    pipeline_run = open_run(
-        home.runs,
-        "chain-0001",
-        kind="pipeline",
-        base_seed=1,
-        profile="small",
-        why="t",
-        champion=None,
-        changes=["training.algorithm=rloo"],
-    )
+    pipeline_run = open_test_run(home.runs, "chain-0001", changes=["training.algorithm=rloo"])
     folder = pipeline_run.folder / "training" / "abc"
     folder.mkdir(parents=True)
     job = TrainingJob(

@@ -18,9 +18,9 @@ from pipelines.instance import prepare
 from resources import lease
 from resources.home import Home, NotReady
 from resources.ray.head import free_ports
-from resources.run_record import open_run
 from resources.settings import Settings
 from tests.cli.test_job_commands import output_of
+from tests.open_runs import open_test_run
 
 HOLDER = """
 import signal, sys, time
@@ -88,15 +88,8 @@ def test_a_stopped_study_names_the_command_that_resumes_it(
     home.make()
     monkeypatch.setenv("RATCHET_HOME", str(home.path))
     changes = ("training.steps=4",)
-    open_run(
-        home.runs,
-        "study-a",
-        kind="study",
-        base_seed=1,
-        profile="small",
-        why="ratchet train --seeds 3",
-        champion=None,
-        changes=changes,
+    open_test_run(
+        home.runs, "study-a", kind="study", changes=changes, why="ratchet train --seeds 3"
     )
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(home.lease)]) as training:
         while lease.holder(home.lease) is None:

@@ -20,9 +20,9 @@ from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from problems.embedded.heldout import heldout_draw
-from resources.run_record import open_run
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
+from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
 TASKS = 6
@@ -39,15 +39,7 @@ def score(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> Artifac
     family = home_builder.run_context.profile.family
     problems = heldout_draw(family, 2, TASKS)
     for name in ("one", "two"):
-        open_run(
-            home_builder.run_context.home.runs,
-            name,
-            kind="evaluation",
-            base_seed=1,
-            profile="small",
-            why="test",
-            champion=None,
-        )
+        open_test_run(home_builder.run_context.home.runs, name, kind="evaluation")
     store = home_builder.run_context.store
     with store.draft("checkpoints", "tiny") as folder:
         make(

@@ -13,10 +13,11 @@ from experiments.study import Study, context_of
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import Kind, ModelVersion, StageReport, open_run
+from resources.run_record import Kind, ModelVersion, StageReport
 from resources.settings import Settings
 from tests.evaluation.scorecards import sample, scorecard
 from tests.experiments import toy_trainer
+from tests.open_runs import open_test_run
 
 TOY = """
 extends: small
@@ -34,13 +35,10 @@ def study_in(folder: Path, profile: str = TOY, id: str = "study-a", kind: Kind =
     file.write_text(f"reward: {{kind: random}}\n{profile}\n", encoding="utf-8")
     settings = Settings(Home(folder / "home"), str(file))
     run_context = RunContext.of(settings)
-    pipeline_run = open_run(
+    pipeline_run = open_test_run(
         run_context.home.runs,
         id,
         kind=kind,
-        base_seed=1,
-        profile="p",
-        why="test",
         champion=ModelVersion(checkpoint="before", content_hash="c", path="before"),
     )
     report = StageReport(Progress(pipeline_run.progress_file, "checkpoint"))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from evaluation.scorecard import Scorecard
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.heldout import heldout_draw
+from problems.schema import write_parquet
 from resources.home import Home
 from resources.run_context import RunContext
-from resources.run_record import Kind, ModelVersion, open_run
+from resources.run_record import Kind, ModelVersion
 from resources.settings import Settings
 from tests.evaluation.scorecards import card
+from tests.open_runs import open_test_run
 
 
 def scorecard_of(
@@ -42,6 +47,39 @@ class HomeBuilder:
                 folder, Manifest(kind="checkpoints", name=name, key=name, content_hash="")
             )
 
+    def with_validation_problems(self) -> HomeBuilder:
+        """Publish the problems of the home's benchmarks: a small family."""
+        problems = [
+            replace(problem, split="validation") for problem in heldout_draw(FamilyConfig(), 1, 5)
+        ]
+        with self.run_context.store.draft("datasets", "clean_problems") as folder:
+            write_parquet(problems, folder / "problems.parquet")
+            (folder / "suspects.json").write_text("{}", encoding="utf-8")
+            self.run_context.store.publish(
+                folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
+            )
+        return self
+
+    def tiny_champion(self, texts: list[str], layers: int = 1, heads: int = 2) -> Artifact:
+        """Make a tiny model with real weights, whose tokenizer knows these texts, the champion."""
+        from verl_jobs.sft.tiny_model import TinyModel, make
+
+        with self.run_context.store.draft("checkpoints", "tiny") as folder:
+            make(TinyModel(hidden=32, layers=layers, heads=heads), texts, folder)
+            checkpoint = self.run_context.store.publish(
+                folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
+            )
+        self.run_context.ledger.append(
+            "install",
+            checkpoint="tiny",
+            checkpoint_hash=checkpoint.content_hash,
+            path=str(checkpoint.path),
+            decision={"reasons": []},
+            run_id="tiny",
+            against=None,
+        )
+        return checkpoint
+
     def scored(
         self, record: str, kind: Kind, cards: dict[str, Scorecard], champion: Artifact | None
     ) -> None:
@@ -55,15 +93,7 @@ class HomeBuilder:
             if champion
             else None
         )
-        pipeline_run = open_run(
-            self.run_context.home.runs,
-            record,
-            kind=kind,
-            base_seed=1,
-            profile="small",
-            why="test",
-            champion=known,
-        )
+        pipeline_run = open_test_run(self.run_context.home.runs, record, kind=kind, champion=known)
         with self.run_context.store.draft("scores", record) as folder:
             (folder / "not_measured.json").write_text("{}", encoding="utf-8")
             for who, scorecard in cards.items():

@@ -8,7 +8,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from pipelines.definitions import defs
 from resources.run_context import RunContext
@@ -42,25 +41,8 @@ def kitchen(tmp_path: Path) -> Path:
 @pytest.fixture
 def champion(home_builder: HomeBuilder) -> Artifact:
     """Make a tiny model with real weights the champion."""
-    from verl_jobs.sft.tiny_model import TinyModel, make
-
     cleaned(home_builder, 6, "one")
-    store = home_builder.run_context.store
-    with store.draft("checkpoints", "tiny") as folder:
-        make(TinyModel(hidden=32, layers=1, heads=2), ["return x plus one"] * 8, folder)
-        checkpoint = store.publish(
-            folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
-        )
-    home_builder.run_context.ledger.append(
-        "install",
-        checkpoint="tiny",
-        checkpoint_hash=checkpoint.content_hash,
-        path=str(checkpoint.path),
-        decision={"reasons": []},
-        run_id="tiny",
-        against=None,
-    )
-    return checkpoint
+    return home_builder.tiny_champion(["return x plus one"] * 8)
 
 
 def resources_of(home_builder: HomeBuilder, kitchen: Path, *changes: str) -> dict[str, object]:

@@ -12,7 +12,7 @@ import pytest
 from pipelines.definitions import defs
 from pipelines.jobs import PIPELINE_ASSETS, record_failure
 from problems.schema import problem_schema
-from resources.run_record import open_run
+from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
 GRAPH = """
@@ -155,15 +155,7 @@ def test_loading_imports_no_heavy_packages() -> None:
 def test_a_failed_manual_promotion_is_no_failed_pipeline_run(
     home_builder: HomeBuilder,
 ) -> None:
-    pipeline_run = open_run(
-        home_builder.run_context.home.runs,
-        "chain-0001",
-        kind="pipeline",
-        base_seed=1,
-        profile="small",
-        why="test",
-        champion=None,
-    )
+    pipeline_run = open_test_run(home_builder.run_context.home.runs, "chain-0001")
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("checkpoints", ["chain-0001"])
         job = defs.resolve_job_def("promote")
@@ -178,15 +170,7 @@ def test_a_failed_manual_promotion_is_no_failed_pipeline_run(
 
 
 def test_a_failed_stage_counts_as_a_failed_pipeline_run(home_builder: HomeBuilder) -> None:
-    pipeline_run = open_run(
-        home_builder.run_context.home.runs,
-        "chain-0001",
-        kind="pipeline",
-        base_seed=1,
-        profile="small",
-        why="test",
-        champion=None,
-    )
+    pipeline_run = open_test_run(home_builder.run_context.home.runs, "chain-0001")
     home_builder.run_context.home.sources.write_text("{broken", encoding="utf-8")
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("checkpoints", ["chain-0001"])

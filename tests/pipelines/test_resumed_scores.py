@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from assets.contestant_scores import read_scores
 from evaluation.benchmarks import validation
@@ -32,28 +31,9 @@ TASKS = 12
 @pytest.fixture
 def champion(home_builder: HomeBuilder) -> Artifact:
     """Make a tiny model with real weights the champion of a home with validation problems."""
-    from verl_jobs.sft.tiny_model import TinyModel, make
-
     cleaned(home_builder, TASKS, "one")
-    with home_builder.run_context.store.draft("checkpoints", "tiny") as folder:
-        make(
-            TinyModel(hidden=32, layers=2),
-            [problem.statement for problem in problems()] * 2,
-            folder,
-        )
-        checkpoint = home_builder.run_context.store.publish(
-            folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
-        )
-    home_builder.run_context.ledger.append(
-        "install",
-        checkpoint="tiny",
-        checkpoint_hash=checkpoint.content_hash,
-        path=str(checkpoint.path),
-        decision={"reasons": []},
-        run_id="tiny",
-        against=None,
-    )
-    return checkpoint
+    statements = [problem.statement for problem in problems()]
+    return home_builder.tiny_champion(statements * 2, layers=2, heads=4)
 
 
 def problems() -> list[Problem]:

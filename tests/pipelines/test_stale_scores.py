@@ -16,7 +16,8 @@ from pipelines.sensors.stale_scores import stale_scores
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import write_parquet
-from resources.run_record import ModelVersion, open_run
+from resources.run_record import ModelVersion
+from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder, scorecard_of
 from tests.pipelines.ticks import tick
 
@@ -61,14 +62,8 @@ def rescored(
         content_hash=checkpoint.content_hash,
         path=str(checkpoint.path),
     )
-    pipeline_run = open_run(
-        home_builder.run_context.home.runs,
-        name,
-        kind="rescore",
-        base_seed=1,
-        profile="small",
-        why="test",
-        champion=known,
+    pipeline_run = open_test_run(
+        home_builder.run_context.home.runs, name, kind="rescore", champion=known
     )
     with home_builder.run_context.store.draft("scores", name) as folder:
         (folder / "not_measured.json").write_text("{}", encoding="utf-8")
@@ -156,28 +151,9 @@ def test_schedules_evaluate_the_champion_daily_and_weekly(
 def test_a_daily_validation_reports_failures_and_cost(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    from verl_jobs.sft.tiny_model import TinyModel, make
-
     cleaned(home_builder, 6, "one")
     problems = generate(FamilyConfig(demonstrations=4, train=2, validation=6))
-    with home_builder.run_context.store.draft("checkpoints", "tiny") as folder:
-        make(
-            TinyModel(hidden=32, layers=1, heads=2),
-            [problem.statement for problem in problems] * 8,
-            folder,
-        )
-        checkpoint = home_builder.run_context.store.publish(
-            folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
-        )
-    home_builder.run_context.ledger.append(
-        "install",
-        checkpoint="tiny",
-        checkpoint_hash=checkpoint.content_hash,
-        path=str(checkpoint.path),
-        decision={"reasons": []},
-        run_id="tiny",
-        against=None,
-    )
+    home_builder.tiny_champion([problem.statement for problem in problems] * 8)
     request = tick(daily_validation, instance, home_builder.run_context.resources)
     assert isinstance(request, dg.RunRequest)
     job = defs.resolve_job_def("evaluate_checkpoint")

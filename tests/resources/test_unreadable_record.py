@@ -11,7 +11,8 @@ import pytest
 
 from artifacts.integrity import CorruptArtifact
 from resources.home import Home
-from resources.run_record import next_id, open_run, readable, records, unreadable
+from resources.run_record import next_id, readable, records, unreadable
+from tests.open_runs import open_test_run
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,9 +21,7 @@ ROOT = Path(__file__).parents[2]
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
     for name in ("chain-0001", "chain-0002"):
-        run = open_run(
-            home.runs, name, kind="pipeline", base_seed=1, profile="", why="test", champion=None
-        )
+        run = open_test_run(home.runs, name)
         run.change(state="done")
     truncated = home.runs / "chain-0002" / "run.json"
     truncated.write_bytes(truncated.read_bytes()[:40])
@@ -43,9 +42,7 @@ def test_no_run_is_opened_while_its_held_out_tasks_are_unknown(home: Home) -> No
     with pytest.raises(CorruptArtifact, match="chain-0002"):
         records(home.runs)
     with pytest.raises(CorruptArtifact, match="chain-0002"):
-        open_run(
-            home.runs, "chain-0003", kind="pipeline", base_seed=1, profile="", why="", champion=None
-        )
+        open_test_run(home.runs, "chain-0003")
 
 
 @pytest.mark.slow

@@ -13,6 +13,10 @@ from verl_jobs.job import VALIDATION, TrainingJob
 from verl_jobs.trainer.callback import AfterSave
 from verl_jobs.trainer.checkpoints import publish_candidate, seal
 
+ADAPTED = {  # the layers of a model that get adapters
+    "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+}  # fmt: skip
+
 SHARD = "actor/model_world_size_1_rank_0.pt"
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from artifacts.hashing import hash_folder
+from tests.verl_jobs.saves import ADAPTED
 from verl_jobs.config.lora import ADAPTER, Lora
 from verl_jobs.sft import warm_up as module
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -82,15 +83,7 @@ def test_adapters_are_saved_merged_and_separately(base: Path, tmp_path: Path) ->
         name.rsplit(".", 2)[1] for name in before if not torch.equal(before[name], after[name])
     }
     assert set(before) == set(after)
-    assert changed == {
-        "q_proj",
-        "k_proj",
-        "v_proj",
-        "o_proj",
-        "gate_proj",
-        "up_proj",
-        "down_proj",
-    }
+    assert changed == ADAPTED
     ids = torch.tensor([[1, 5, 9, 33, 7]])
     adapted: Any = PeftModel.from_pretrained(
         AutoModelForCausalLM.from_pretrained(base), tmp_path / ADAPTER
