@@ -51,7 +51,7 @@ def deploy(
         lines.append(f"shares: {steps} each; until a gain above {plan.gain:g} is shown")
     else:
         lines.append(
-            f"steps: {steps}; at least {plan.bake_s:g} s and {plan.least_pairs} pairs of requests "
+            f"steps: {steps}; at least {plan.bake_s:g} s and {plan.min_pairs} pairs of requests "
             "each"
         )
     lines += [

@@ -78,7 +78,7 @@ class KubeRay(Section):
 
     workers: PositiveInt = 1
     """Maximum number of worker pods; with a gang, exactly this many."""
-    least: NonNegativeInt = 0
+    min_workers: NonNegativeInt = 0
     """Worker pods that stay when there is no work."""
     idle_s: PositiveInt = 300
     """Idle seconds after which a worker pod is removed."""
@@ -103,8 +103,8 @@ class KubeRay(Section):
     def gang_has_its_queue(self) -> KubeRay:
         if self.gang and not self.queue:
             raise ValueError(f"gang: {self.gang} needs a `queue`")
-        if self.least > self.workers:
-            raise ValueError(f"least {self.least} is more than workers {self.workers}")
+        if self.min_workers > self.workers:
+            raise ValueError(f"min_workers {self.min_workers} is more than workers {self.workers}")
         return self
 
 

@@ -14,7 +14,7 @@ class Production(Section):
 
     a_day: NonNegativeInt = 20
     """Most requests of a key that are kept in 24 hours."""
-    most: PositiveInt = 10_000
+    max_tasks: PositiveInt = 10_000
     """Most requests that are kept in a home."""
     kib: PositiveFloat = 32.0
     """Largest request that is kept: statement and tests."""

@@ -26,8 +26,8 @@ class ReleaseSettings(Section):
     """The challenger's share of the traffic in each step of a gradual release; then it gets all."""
     bake_s: NonNegativeFloat = 600.0
     """Least seconds of a step."""
-    least_pairs: PositiveInt = 50
-    """Least pairs of requests that every guardrail has seen in a step before the next one."""
+    min_pairs: PositiveInt = 50
+    """Pairs of requests that every guardrail has seen in a step before the next one."""
     holdback: float = Field(0.05, gt=0, lt=1)
     """Share that stays with the champion during a blue-green release, for the comparison."""
     alpha: float = Field(0.05, gt=0, lt=0.5)
@@ -65,7 +65,7 @@ class ReleaseSettings(Section):
     """Least gain of the primary metric (verified answers, else accepted feedback) for a promotion;
     below 0 it is a margin. Without it the guardrails alone decide, and an experiment takes 0.
     """
-    most_pairs: PositiveInt = 20_000
+    max_pairs: PositiveInt = 20_000
     """Pairs of requests after which a challenger of an experiment is dropped if no gain is shown.
     """
     failed_gateways: float = Field(0.5, ge=0, lt=1)

@@ -42,9 +42,9 @@ class Replicas(Section):
     """Address of the cluster; `auto`: of this machine, or in the variable RAY_ADDRESS."""
     engine: str = "transformers"
     """Engine that each replica runs."""
-    least: PositiveInt = 1
+    min_replicas: PositiveInt = 1
     """Replicas of a version without load."""
-    most: PositiveInt = 1
+    max_replicas: PositiveInt = 1
     """Replicas of a version under load."""
     ongoing: PositiveFloat = 8.0
     """Requests that run on a replica at the same time, which Ray Serve aims at by their number."""
@@ -55,8 +55,10 @@ class Replicas(Section):
 
     @model_validator(mode="after")
     def can_run(self) -> Replicas:
-        if self.most < self.least:
-            raise ValueError(f"most ({self.most}) is less than least ({self.least})")
+        if self.max_replicas < self.min_replicas:
+            raise ValueError(
+                f"max_replicas {self.max_replicas} is less than min_replicas {self.min_replicas}"
+            )
         if self.engine == "ray":
             raise ValueError("engine: a replica needs an engine that holds the model")
         return self

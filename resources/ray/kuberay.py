@@ -122,13 +122,13 @@ def _metadata(name: str, kubernetes: Kubernetes, settings: KubeRay) -> dict[str,
 
 def _cluster(kubernetes: Kubernetes, settings: KubeRay) -> dict[str, Any]:
     scaled = not settings.gang
-    least = settings.least if scaled else settings.workers
+    min_workers = settings.min_workers if scaled else settings.workers
     groups = [
         _group(
             "on-demand" if scaled or not settings.spot else "spot-first",
             kubernetes,
             settings,
-            least,
+            min_workers,
             priority=0,
         )
     ]
@@ -159,7 +159,7 @@ def _cluster(kubernetes: Kubernetes, settings: KubeRay) -> dict[str, Any]:
 
 
 def _group(
-    name: str, kubernetes: Kubernetes, settings: KubeRay, least: int, priority: int
+    name: str, kubernetes: Kubernetes, settings: KubeRay, min_workers: int, priority: int
 ) -> dict[str, Any]:
     resources = {
         "cpu": str(settings.cpus),
@@ -168,8 +168,8 @@ def _group(
     }
     return {
         "groupName": name,
-        "replicas": least,
-        "minReplicas": least,
+        "replicas": min_workers,
+        "minReplicas": min_workers,
         "maxReplicas": settings.workers,
         "priority": priority,
         **({} if name == "spot-first" else {"labels": {"ray.io/market-type": name}}),

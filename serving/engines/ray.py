@@ -134,12 +134,12 @@ def _deployment(settings: Serving) -> Any:
     from ray import serve
 
     replicas = settings.replicas
-    scale: dict[str, Any] = {"num_replicas": replicas.least}
-    if replicas.most > replicas.least:
+    scale: dict[str, Any] = {"num_replicas": replicas.min_replicas}
+    if replicas.max_replicas > replicas.min_replicas:
         scale = {
             "autoscaling_config": {
-                "min_replicas": replicas.least,
-                "max_replicas": replicas.most,
+                "min_replicas": replicas.min_replicas,
+                "max_replicas": replicas.max_replicas,
                 "target_ongoing_requests": replicas.ongoing,
             }
         }

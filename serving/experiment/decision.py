@@ -43,7 +43,7 @@ def decide(
     *,
     ratio_p_value: float = 1.0,
     ratio_level: float = 0.001,
-    least_pairs: int = 100,
+    min_pairs: int = 100,
 ) -> ExperimentDecision:
     """Decide, in this order:
 
@@ -67,11 +67,11 @@ def decide(
         return ExperimentDecision(
             "keep", (f"{_of(primary)}: a gain of {primary.gain:g} is ruled out.",)
         )
-    waiting = [_waiting(harm, least_pairs) for harm in harms]
+    waiting = [_waiting(harm, min_pairs) for harm in harms]
     if primary and primary.interval.low <= primary.gain:
         waiting.append(f"{_of(primary)}: a gain above {primary.gain:g} is not shown yet.")
-    elif primary and primary.pairs < least_pairs:
-        waiting.append(f"{primary.name}: {primary.pairs} of at least {least_pairs} pairs.")
+    elif primary and primary.pairs < min_pairs:
+        waiting.append(f"{primary.name}: {primary.pairs} of at least {min_pairs} pairs.")
     if open_ := tuple(reason for reason in waiting if reason):
         return ExperimentDecision("continue", open_)
     passed = tuple(
@@ -91,9 +91,9 @@ def _breach(harm: Harm) -> str:
     )
 
 
-def _waiting(harm: Harm, least_pairs: int) -> str:
-    if harm.pairs < least_pairs:
-        return f"{harm.guardrail.name}: {harm.pairs} of at least {least_pairs} pairs."
+def _waiting(harm: Harm, min_pairs: int) -> str:
+    if harm.pairs < min_pairs:
+        return f"{harm.guardrail.name}: {harm.pairs} of at least {min_pairs} pairs."
     if not harm.cleared:
         return (
             f"{harm.guardrail.name}: up to {harm.interval.high:.4g} worse is possible, "

@@ -78,7 +78,7 @@ class Candidates:
 
         key, problem_id = candidate.key, row["problem_id"]
         if (
-            count("TRUE") < self.limits.most
+            count("TRUE") < self.limits.max_tasks
             and count("key = ? AND time > ?", key, candidate.time - DAY_S) < self.limits.a_day
             and not count("problem_id = ?", problem_id)
         ):

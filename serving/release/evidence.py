@@ -26,8 +26,8 @@ def waiting_for(release: Release, arms: Arms, now: float) -> str:
     if (left := bake_s - (now - release.step_since)) > 0:
         return f"bakes for another {left:.0f} s"
     pairs = sum(comparison.pairs(release.step) for comparison in arms.comparisons.values())
-    if pairs < plan.least_pairs:
-        return f"has {pairs} of at least {plan.least_pairs} pairs of requests"
+    if pairs < plan.min_pairs:
+        return f"has {pairs} of at least {plan.min_pairs} pairs of requests"
     return ""
 
 
@@ -96,5 +96,5 @@ def decision_of(comparison: ArmComparison, analysis: Analysis | None) -> Experim
         analysis.primary if analysis else None,
         ratio_p_value=comparison.ratio_p_value(),
         ratio_level=RATIO_LEVEL,
-        least_pairs=comparison.plan.least_pairs,
+        min_pairs=comparison.plan.min_pairs,
     )

@@ -1,7 +1,7 @@
 """What an experiment does next: drop a challenger, or end.
 
 In: an experiment, its arms, the observations. Out: the event to record. A challenger is dropped
-when it breaches a guardrail, cannot gain enough any more, or has shown no gain in `most_pairs`
+when it breaches a guardrail, cannot gain enough any more, or has shown no gain in `max_pairs`
 pairs. The experiment ends when a challenger has shown its gain, or none is left.
 """
 
@@ -43,7 +43,7 @@ def next_of(release: Release, arms: Arms, observations: Observations) -> Action 
         return "promoted", release.step, detail
     dropped = {v: " ".join(each.reasons) for v, each in decisions.items() if each.kind == "keep"}
     for version, analysis in analyses.items():
-        if version in decisions and analysis and analysis.primary.pairs >= arms.plan.most_pairs:
+        if version in decisions and analysis and analysis.primary.pairs >= arms.plan.max_pairs:
             reason = f"No gain is shown in {analysis.primary.pairs} pairs."
             dropped.setdefault(version, reason)
     return without(release, arms, dropped) if dropped else None

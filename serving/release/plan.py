@@ -53,12 +53,12 @@ class ReleasePlan(BaseModel):
     guardrails: tuple[Guardrail, ...]
     level: float
     bake_s: float
-    least_pairs: int
+    min_pairs: int
     sticky: bool
     gain: float | None
     users_per_key: int
     key_share: float
-    most_pairs: int
+    max_pairs: int
     failed_gateways: float
 
     @property
@@ -118,12 +118,12 @@ def plan_of(
         guardrails=guardrails,
         level=guardrail_level(settings.alpha, len(guardrails), challengers, every),
         bake_s=settings.bake_s,
-        least_pairs=settings.least_pairs,
+        min_pairs=settings.min_pairs,
         sticky=settings.sticky,
         gain=settings.gain or 0.0 if strategy == "experiment" else settings.gain,
         users_per_key=settings.users_per_key,
         key_share=settings.key_share,
-        most_pairs=settings.most_pairs,
+        max_pairs=settings.max_pairs,
         failed_gateways=settings.failed_gateways,
     )
 

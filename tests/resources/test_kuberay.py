@@ -94,7 +94,7 @@ def test_the_schema_refuses_an_unknown_field() -> None:
 
 
 def test_spot_workers_have_priority_over_on_demand_workers() -> None:
-    cluster = check(ray_cluster(profile(spot="gke", workers=8, least=1)))
+    cluster = check(ray_cluster(profile(spot="gke", workers=8, min_workers=1)))
     spot, demand = cluster["workerGroupSpecs"]
     assert (spot["groupName"], demand["groupName"]) == ("spot", "on-demand")
     assert spot["priority"] > demand["priority"]

@@ -98,7 +98,7 @@ def test_without_a_better_challenger_the_champion_stays_with_reasons_for_each(si
 
 
 def test_an_equal_challenger_is_dropped_after_its_pairs(site: Site) -> None:
-    site.experiment(SETTINGS.model_copy(update={"most_pairs": 100}))
+    site.experiment(SETTINGS.model_copy(update={"max_pairs": 100}))
     run(site, (0.5,) * 4)
     assert site.last().state == "rolled_back"
     assert "No gain is shown in" in " ".join(site.last().last.detail["reasons"])
@@ -130,7 +130,7 @@ def test_a_user_counts_where_he_was_first_seen(site: Site) -> None:
 
 
 def test_a_dropped_challenger_costs_the_others_no_pair(site: Site) -> None:
-    site.experiment(SETTINGS.model_copy(update={"least_pairs": 10**6}))
+    site.experiment(SETTINGS.model_copy(update={"min_pairs": 10**6}))
     for _ in range(30):
         site.send(37, (0.0, 0.4, 0.0, 0.0))
         site.tick()

@@ -107,7 +107,7 @@ def candidate(number: int, key: str = "a" * 16, time: float = 0.0, text: str = T
 
 @pytest.fixture
 def candidates(tmp_path: Path) -> Candidates:
-    return Candidates(tmp_path / "candidates.db", Production(a_day=3, most=8))
+    return Candidates(tmp_path / "candidates.db", Production(a_day=3, max_tasks=8))
 
 
 def count(candidates: Candidates, *keys: str) -> int:

@@ -23,7 +23,7 @@ from tests.serving.test_release_gateway import gateway
 from tests.serving.test_serve_process import PATIENCE_S, free_port, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-STEPS = ReleaseSettings(shares=(0.5,), bake_s=0, least_pairs=10)
+STEPS = ReleaseSettings(shares=(0.5,), bake_s=0, min_pairs=10)
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ KILLS = int(os.environ.get("RATCHET_KILLS", "100"))
 CLIENTS, PAUSE_S = 3, 0.1  # seconds between two requests of a client
 FAILURES = (OSError, HTTPException, ValueError, KeyError)  # of a request
 PATIENCE_S = 300.0  # until everything runs again on a busy machine
-STEPS = ReleaseSettings(shares=(0.5,), bake_s=0, least_pairs=20, errors_margin=0.9)
+STEPS = ReleaseSettings(shares=(0.5,), bake_s=0, min_pairs=20, errors_margin=0.9)
 
 
 class Gateway:
@@ -261,7 +261,7 @@ def test_gateway_and_replicas_are_killed(
         profile = tmp_path / "kills.yaml"
         profile.write_text(
             "extends: embedded\nserving:\n  engine: ray\n  poll_s: 0.2\n  replicas:\n"
-            f"    {{address: '{cluster.address}', least: 2, most: 2, cpus: 0.25}}\n"
+            f"    {{address: '{cluster.address}', min_replicas: 2, max_replicas: 2, cpus: 0.25}}\n"
         )
         gateway = Gateway(home, profile, {})
 

@@ -17,7 +17,9 @@ from serving.completion import EngineFailed
 from tests.sandbox.engines import cmdline, ray_cluster
 from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
 
-SETTINGS = fast(engine="ray", replicas=Replicas(address="", least=2, most=2, cpus=0.5))
+SETTINGS = fast(
+    engine="ray", replicas=Replicas(address="", min_replicas=2, max_replicas=2, cpus=0.5)
+)
 
 
 @pytest.fixture
@@ -32,9 +34,9 @@ def replicas() -> list[psutil.Process]:
     return [process for process in below if "ServeReplica" in " ".join(cmdline(process))]
 
 
-def test_most_replicas_are_not_fewer_than_least() -> None:
-    with pytest.raises(ValueError, match="less than least"):
-        Replicas(least=3, most=2)
+def test_max_replicas_is_at_least_min_replicas() -> None:
+    with pytest.raises(ValueError, match="less than min_replicas"):
+        Replicas(min_replicas=3, max_replicas=2)
 
 
 def test_a_replica_whose_engine_ended_fails_the_health_check_of_ray_serve(

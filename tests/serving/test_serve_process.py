@@ -64,7 +64,7 @@ def test_kills_cost_no_request_and_a_stop_not_the_one_under_way(
     """Two `kill -9` during a release, clients with one retry; then SIGTERM during a stream."""
     for name in ("old", "new"):
         promote(home, name, checkpoints[name])
-    releases, steps = Releases(home.ledger), ReleaseSettings(bake_s=3, least_pairs=5, shares=(0.5,))
+    releases, steps = Releases(home.ledger), ReleaseSettings(bake_s=3, min_pairs=5, shares=(0.5,))
     open_release(Ledger(home.ledger), releases, steps, 2, why="a test")
     port = free_port()
     url = f"http://127.0.0.1:{port}"

@@ -18,7 +18,7 @@ from serving.release.plan import plan_of
 from serving.release.router import ReleaseRouter
 from tests.resources.ledger_entries import put
 
-SETTINGS = ReleaseSettings(bake_s=0, least_pairs=5, shares=(0.1, 0.5))
+SETTINGS = ReleaseSettings(bake_s=0, min_pairs=5, shares=(0.1, 0.5))
 
 
 class Site:
