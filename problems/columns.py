@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
-from sandbox.limits import LIMIT_KEYS, Limits
+from sandbox.limits import Limits
 from sandbox.protocol import COMPARES, Invalid, Job
 from sandbox.reading import means, shown
 from sandbox.styles import STYLES
@@ -35,7 +35,6 @@ JOB_COLUMNS = {
 } | {"prompt": "starter_code"}  # fmt: skip
 INT64_END = 2**63  # exclusive maximum of an int64
 MAX_ID = 300  # characters
-TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: no limit
 
 
 class Column(NamedTuple):

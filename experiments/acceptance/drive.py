@@ -40,8 +40,6 @@ RUN = "chain-0001"  # the home's only pipeline run
 STARTS = 3  # of the pipeline run, in one call
 LOOK_S, SAMPLE_S = 0.2, 5.0
 KILL, EVENTS, LOAD = "kill.json", "events.json", "load.jsonl"
-# In their order. `started` is the command's first call.
-EVENTS_SEEN = ("started", "checked", "supervised", "first_step", "killed", "trained", "decided")
 UPDATED = "actor/grad_norm"  # in the metrics of every step, not in those of a validation
 
 

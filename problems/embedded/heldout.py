@@ -35,11 +35,6 @@ def heldout_tasks(config: FamilyConfig, first: int, count: int) -> list[Problem]
     return tasks
 
 
-def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
-    """Return draw `number` (1, 2, ...) of those that have `count` tasks each."""
-    return heldout_tasks(config, (number - 1) * count, count)
-
-
 def _block(seed: int, block: int) -> Iterator[Composition]:
     seen = set[str]()
     for place in range(BLOCK):

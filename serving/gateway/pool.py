@@ -8,7 +8,6 @@ its last request.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -45,7 +44,6 @@ class LoadedVersion:
     bytes: int
     admission: Admission
     breaker: CircuitBreaker
-    loaded_at: float
     weights: str  # hash of the tensors; empty where a server elsewhere has them
     users: int = 0
     pinned: bool = False
@@ -82,9 +80,7 @@ class VersionPool:
                 raise CannotLoad(_cannot(entry, one_line(error))) from error
             admission = Admission(self.settings.at_once, self.settings.waiting)
             breaker = CircuitBreaker(self.settings.breaker)
-            loaded = LoadedVersion(
-                entry, engine, size, admission, breaker, time.time(), weights, pinned=pinned
-            )
+            loaded = LoadedVersion(entry, engine, size, admission, breaker, weights, pinned=pinned)
             self.loaded[entry.version] = loaded
             return loaded
 

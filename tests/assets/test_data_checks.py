@@ -19,7 +19,7 @@ from assets.clean_problems import no_gated_problem, no_heldout_function, no_secr
 from assets.raw_problems import schema_holds
 from assets.verified_problems import verified_tests_are_strong
 from cli.data.show import diff, show
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.verification import strength
 from resources.run_context import RunContext
@@ -49,7 +49,7 @@ def add_clean_problem(refreshed: RunContext, problem: Problem) -> Artifact:
 
 
 def test_a_stored_gated_problem_fails_its_check(refreshed: RunContext) -> None:
-    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    [problem] = heldout_tasks(refreshed.profile.family, 0, 1)
     add_clean_problem(refreshed, replace(problem, gated=True, source="own", problem_id="own/gated"))
     result = run_check(no_gated_problem, refreshed)
     assert not result.passed
@@ -67,7 +67,7 @@ def test_a_stored_gated_problem_fails_its_check(refreshed: RunContext) -> None:
 def test_a_gated_task_marked_as_open_fails_its_check(
     refreshed: RunContext, name: str, extra: dict[str, Any]
 ) -> None:
-    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    [problem] = heldout_tasks(refreshed.profile.family, 0, 1)
     add_clean_problem(
         refreshed,
         replace(problem, gated=False, split="train", source="own", problem_id=name, extra=extra),
@@ -80,7 +80,7 @@ def test_a_gated_task_marked_as_open_fails_its_check(
 def test_a_stored_held_out_composition_fails_its_check(
     refreshed: RunContext,
 ) -> None:
-    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    [problem] = heldout_tasks(refreshed.profile.family, 0, 1)
     add_clean_problem(refreshed, replace(problem, split="train"))
     result = run_check(no_heldout_function, refreshed)
     assert not result.passed
@@ -90,7 +90,7 @@ def test_a_stored_held_out_composition_fails_its_check(
 def test_a_stored_secret_fails_its_check_without_being_repeated(
     refreshed: RunContext,
 ) -> None:
-    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    [problem] = heldout_tasks(refreshed.profile.family, 0, 1)
     add_clean_problem(
         refreshed,
         replace(problem, statement=f"{problem.statement} Ask jane.roe@company.io.", split="train"),
@@ -153,7 +153,7 @@ def test_data_diff_and_show_explain_a_change(
     refreshed: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
-    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    [problem] = heldout_tasks(refreshed.profile.family, 0, 1)
     add_clean_problem(refreshed, replace(problem, source="own", problem_id="own/new"))
     [first, *_] = read_parquet(datasets(refreshed)["clean_problems"].path / "problems.parquet")
     output = StringIO()

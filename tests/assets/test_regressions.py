@@ -20,7 +20,7 @@ from evaluation.promotion.regression import lost_tasks
 from evaluation.scorecard import Scorecard
 from problems.difficulty.boost import boosted
 from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from problems.schema import Problem
 from resources.registry.regressions import BadLine, RegressionSet
 from resources.run_context import StageContext
@@ -30,7 +30,7 @@ from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
 ORIGIN = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "run_id": "chain-0002"}
-DRAW = heldout_draw(FamilyConfig(), 2, 60)
+DRAW = heldout_tasks(FamilyConfig(), 60, 60)
 
 
 def remember(path: Path, problems: list[Problem], number: int = 2) -> None:
@@ -62,9 +62,9 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
 ) -> None:
     old, new = home_builder.promoted("first"), home_builder.checkpoint("chain-0002")
     problems = sorted(
-        heldout_draw(
+        heldout_tasks(
             home_builder.run_context.profile.family,
-            1,
+            0,
             home_builder.run_context.profile.evaluation.heldout,
         ),
         key=lambda p: p.problem_id,

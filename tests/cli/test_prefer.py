@@ -21,7 +21,7 @@ from cli.prefer import PreferenceOptions, prefer, round_of
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.scorecard import Scorecard
 from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from resources.settings import Settings
 from serving.preference.round import begin, read_round
 from tests.cli.conftest import Called
@@ -48,7 +48,7 @@ def card(checkpoint: str, benchmark: Benchmark) -> Scorecard:
 @pytest.fixture
 def scored(home_builder: HomeBuilder) -> HomeBuilder:
     """Return a home with a pipeline run's scorecards on the fourth held-out draw."""
-    benchmark = heldout(heldout_draw(FamilyConfig(), 4, 5))
+    benchmark = heldout(heldout_tasks(FamilyConfig(), 15, 5))
     with home_builder.run_context.store.draft("scores", "chain-0004") as folder:
         for who, name in (("champion", "chain-0003"), ("challenger", "chain-0004")):
             card(name, benchmark).write(folder / f"{who}--heldout.json")
@@ -96,7 +96,7 @@ def test_pairs_come_from_scorecards_with_their_prompts(inside: Path, tmp_path: P
     assert str(tmp_path / "round") in text
     _, pairs = read_round(tmp_path / "round")
     problems = {
-        problem.problem_id: problem.statement for problem in heldout_draw(FamilyConfig(), 4, 5)
+        problem.problem_id: problem.statement for problem in heldout_tasks(FamilyConfig(), 15, 5)
     }
     assert {pair.problem_id for pair in pairs.values()} == problems.keys()
     assert all(problems[pair.problem_id] in pair.statement for pair in pairs.values())

@@ -19,7 +19,7 @@ from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 from tests.open_runs import open_test_run
@@ -37,7 +37,7 @@ def score(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> Artifac
     monkeypatch.setenv("RATCHET_HOME", str(home_builder.run_context.home.path))
     monkeypatch.setenv("RATCHET_PROFILE", "small")
     family = home_builder.run_context.profile.family
-    problems = heldout_draw(family, 2, TASKS)
+    problems = heldout_tasks(family, TASKS, TASKS)
     for name in ("one", "two"):
         open_test_run(home_builder.run_context.home.runs, name, kind="evaluation")
     store = home_builder.run_context.store

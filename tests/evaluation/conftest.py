@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from problems.schema import Problem
 
 
 @pytest.fixture(scope="session")
 def problems() -> list[Problem]:
-    return heldout_draw(FamilyConfig(), 1, 24)
+    return heldout_tasks(FamilyConfig(), 0, 24)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from evaluation.reports.facts import (
 from evaluation.reports.report import groups, pick_examples
 from evaluation.scorecard import Scorecard
 from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from tests.evaluation.scorecards import sample, scorecard
 
 
@@ -49,7 +49,7 @@ def card(name: str, benchmark: Benchmark, solves: list[bool]) -> Scorecard:
 
 
 def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: Any) -> ReportFacts:
-    benchmark = heldout(heldout_draw(FamilyConfig(), 1, len(old)))
+    benchmark = heldout(heldout_tasks(FamilyConfig(), 0, len(old)))
     before, after = card("chain-0001", benchmark, old), card("chain-0002", benchmark, new)
     zero = BenchmarkScore(
         name="humaneval",

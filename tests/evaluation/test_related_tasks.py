@@ -20,7 +20,7 @@ from evaluation.reports.report import render
 from evaluation.scorecard import Scorecard
 from problems.clusters import cluster_of
 from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from problems.schema import Problem
 from tests.evaluation.report_facts import facts_of
 from tests.evaluation.scorecards import BETTER, OLD, counted
@@ -149,6 +149,6 @@ def test_the_cluster_of_a_problem_is_its_contest_or_family(related: Problem, nam
 
 
 def test_no_two_tasks_of_a_held_out_draw_share_a_composition() -> None:
-    benchmark = heldout(heldout_draw(FamilyConfig(), 3, 100))
+    benchmark = heldout(heldout_tasks(FamilyConfig(), 200, 100))
     clusters = [benchmark.harness.cluster(task) for task in benchmark.harness.tasks.values()]
     assert len(clusters) == len(set(clusters)) == 100

@@ -25,7 +25,7 @@ from evaluation.generation.completion_sources import (
 )
 from evaluation.sampling import Sampling
 from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from resources.home import Home
 from tests.serving.faulty_proxy import proxy_to, served
 
@@ -38,7 +38,7 @@ PROCESSES.set_forkserver_preload(["evaluation.generation.completion_sources"])
 
 @pytest.fixture(scope="module")
 def benchmark() -> Benchmark:
-    return heldout(heldout_draw(FamilyConfig(), 1, 6))
+    return heldout(heldout_tasks(FamilyConfig(), 0, 6))
 
 
 @pytest.fixture(scope="module")

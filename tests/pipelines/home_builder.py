@@ -10,7 +10,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from evaluation.scorecard import Scorecard
 from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from problems.schema import write_parquet
 from resources.home import Home
 from resources.run_context import RunContext
@@ -50,7 +50,7 @@ class HomeBuilder:
     def with_validation_problems(self) -> HomeBuilder:
         """Publish the problems of the home's benchmarks: a small family."""
         problems = [
-            replace(problem, split="validation") for problem in heldout_draw(FamilyConfig(), 1, 5)
+            replace(problem, split="validation") for problem in heldout_tasks(FamilyConfig(), 0, 5)
         ]
         with self.run_context.store.draft("datasets", "clean_problems") as folder:
             write_parquet(problems, folder / "problems.parquet")

@@ -23,7 +23,7 @@ from problems.dataset.dataset_files import write_dataset
 from problems.dataset.evidence import evidence_of
 from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.embedded.compositional import FamilyConfig, generate
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, write_parquet
 
@@ -35,7 +35,7 @@ def written(problems: list[Problem], folder: Path) -> Path:
     folder.mkdir()
     gated = [
         replace(problem, problem_id=f"toybench/{i}", source="toybench", gated=True)
-        for i, problem in enumerate(heldout_draw(FAMILY, 1, 3))
+        for i, problem in enumerate(heldout_tasks(FAMILY, 0, 3))
     ]
     curated = curate([*problems, *gated], gated)
     write_parquet(gated, folder / "gated.parquet")

@@ -6,7 +6,7 @@ import pytest
 
 from problems.embedded.behaviour import outputs
 from problems.embedded.compositional import FamilyConfig, composition_of, generate
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from problems.embedded.operations import OPERATIONS, Operation, compiled
 from problems.schema import Problem
 from sandbox.protocol import Verdict
@@ -25,7 +25,7 @@ def test_the_same_seed_makes_the_same_problems() -> None:
 
 @pytest.fixture(scope="module")
 def problems() -> list[Problem]:
-    return [*generate(SMALL), *heldout_draw(SMALL, 1, 60)]
+    return [*generate(SMALL), *heldout_tasks(SMALL, 0, 60)]
 
 
 def test_no_problem_is_constant(problems: list[Problem]) -> None:

@@ -8,14 +8,14 @@ import pytest
 
 from problems.embedded.behaviour import behaviour, part_of
 from problems.embedded.compositional import SHAPES, FamilyConfig, composition_of, generate
-from problems.embedded.heldout import BLOCK, heldout_draw, heldout_tasks
+from problems.embedded.heldout import BLOCK, heldout_tasks
 
 CONFIG = FamilyConfig(demonstrations=60, train=40, validation=20)
 
 
 @pytest.mark.parametrize(("number", "seed"), [(1, 0), (15_000_002, 9)])
 def test_every_draw_has_the_same_share_of_each_start_and_length(number: int, seed: int) -> None:
-    draw = heldout_draw(FamilyConfig(seed=seed), number, 80)
+    draw = heldout_tasks(FamilyConfig(seed=seed), (number - 1) * 80, 80)
     shapes = Counter(
         (operations[0].takes, len(operations)) for operations in map(composition_of, draw)
     )
@@ -33,7 +33,7 @@ def test_a_task_depends_on_its_number_alone(first: int, more: int) -> None:
 
 
 def test_numbers_have_ids_of_their_own() -> None:
-    draw = heldout_draw(CONFIG, 3, 40)
+    draw = heldout_tasks(CONFIG, 80, 40)
     assert [problem.problem_id for problem in draw] == [
         f"embedded/heldout/1/{number}" for number in range(80, 120)
     ]
@@ -41,10 +41,10 @@ def test_numbers_have_ids_of_their_own() -> None:
 
 def test_every_task_is_of_the_held_out_part() -> None:
     """The part follows from what a function computes, so no training has a held-out one."""
-    assert {part_of(composition_of(p)) for p in heldout_draw(CONFIG, 3, 100)} == {"heldout"}
+    assert {part_of(composition_of(p)) for p in heldout_tasks(CONFIG, 200, 100)} == {"heldout"}
     assert {part_of(composition_of(p)) for p in generate(CONFIG)} == {"training", "validation"}
 
 
 def test_no_function_occurs_twice_in_a_draw() -> None:
-    draw = heldout_draw(CONFIG, 6, 240)
+    draw = heldout_tasks(CONFIG, 1200, 240)
     assert len({behaviour(composition_of(problem)) for problem in draw}) == 240

@@ -33,7 +33,7 @@ from evaluation.generation.completion_sources import (
 from evaluation.generation.openai_client import MissingCompletions
 from evaluation.sampling import Sampling
 from problems.embedded.compositional import FamilyConfig
-from problems.embedded.heldout import heldout_draw
+from problems.embedded.heldout import heldout_tasks
 from problems.schema import write_parquet
 from problems.synthesis.endpoint import TRIES
 from problems.synthesis.endpoint import Endpoint as Client
@@ -47,7 +47,7 @@ TASKS = 6
 
 @pytest.fixture(scope="module")
 def benchmark() -> Benchmark:
-    return heldout(heldout_draw(FamilyConfig(), 1, TASKS))
+    return heldout(heldout_tasks(FamilyConfig(), 0, TASKS))
 
 
 @pytest.fixture(scope="module")
