@@ -113,9 +113,9 @@ def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Batte
             values[f"{name}: {which}"] for which in ("reference", "wrong", "empty")
         )
         yield BatteryRow(
-            f"{name}: reference over wrong over empty",
-            best > wrong > empty,
-            f"{best:g} > {wrong:g} > {empty:g}",
+            f"{name}: reference over wrong, empty not above wrong",
+            best > wrong >= empty,
+            f"{best:g}, {wrong:g}, {empty:g}",
         )
         for kind in degenerate(task, name):
             value = values[f"{name}: {kind}"]
@@ -222,10 +222,10 @@ def _statement_law(reward: Reward, judged: dict[str, Judged], task: str) -> Batt
     wrong = [
         name
         for name in statements
-        if not values[f"{name}: reference"] > values[f"{name}: wrong"] > values[f"{name}: empty"]
+        if not values[f"{name}: reference"] > values[f"{name}: wrong"] >= values[f"{name}: empty"]
     ]
     return BatteryRow(
-        "reference over wrong over empty, whatever the length of the statement",
+        "reference over wrong, and empty not above wrong, whatever the length of the statement",
         not wrong,
         f"{len(statements)} statements" if not wrong else f"not for {wrong[0]}",
     )

@@ -10,6 +10,7 @@ import pytest
 from rewards.battery.battery import HACKS, run_battery
 from rewards.battery.cases import CODE
 from rewards.composite import CompositeReward, Reward, RewardConfig
+from rewards.config import Weights
 from rewards.judging import Judged
 from rewards.score import Score
 from sandbox.protocol import Verdict
@@ -35,6 +36,13 @@ def test_a_dense_reward_passes_the_battery_on_questions(sandbox: Sandbox, task: 
     results = [run_battery(Reward(RewardConfig(sparse=False)), sandbox, task) for _ in range(2)]
     assert results[0].passed, [row for row in results[0].rows if not row.passed]
     assert results[0].hash == results[1].hash
+
+
+def test_correctness_alone_passes_the_battery(sandbox: Sandbox) -> None:
+    """A wrong and an empty completion are then equal."""
+    weights = Weights(correctness=1.0, format=0.0, style=0.0, efficiency=0.0)
+    result = run_battery(Reward(RewardConfig(weights=weights)), sandbox, "qa")
+    assert result.passed, [row for row in result.rows if not row.passed]
 
 
 def test_the_random_control_fails_the_battery(sandbox: Sandbox) -> None:
