@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -85,12 +86,11 @@ def code_version() -> str:
 
 @cache
 def package_versions() -> dict[str, str]:
-    installed = {
-        distribution.name.lower(): distribution.version
-        for distribution in metadata.distributions()
-        if distribution.name
-    }
-    return {name: installed[name.lower()] for name in PACKAGES if name.lower() in installed}
+    versions = {}
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
 
 
 @cache
