@@ -26,6 +26,7 @@ _CLOSE = r"</think>|</thinking>|</thought>|</reasoning>|\[/THINK\]|<\|end_of_tho
 _TAG = re.compile(
     rf"^[ \t]*+(?:(?P<open>{_OPEN})|(?:{_CLOSE}))|(?:{_CLOSE})(?=[ \t\r]*+$)", re.MULTILINE
 )
+_WORDS = ("think", "THINK", "thought", "reasoning")  # one is in each tag; quick to look for
 _FENCE = re.compile(
     r"^(?:(?P<lead>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+)(?=[`~])"  # of a list item
     r"|[^\n`]*+(?:`{1,2}+(?!`)[^\n`]*+)*+(?=`))"  # or quotation, or a sentence on the same line
@@ -143,7 +144,7 @@ def _unmarked(code: str) -> str:
 
 def after_thought(text: str) -> str:
     """Return what follows the model's thoughts; "" if one does not end."""
-    if not _TAG.search(text):
+    if not any(word in text for word in _WORDS) or not _TAG.search(text):
         return text
     blocks = list(_blocks(text))
     begins = [block.begin for block in blocks]
