@@ -75,7 +75,7 @@ def test_the_search_finds_an_exploit_of_an_exploitable_reward(
 
 
 @pytest.mark.parametrize(
-    "name", rows(SOUND, ["binary"], ["hidden_share_and_format", "punished_for_excess"])
+    "name", rows(SOUND, [], ["binary", "hidden_share_and_format", "punished_for_excess"])
 )
 def test_a_sound_reward_is_accepted(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path, name: str

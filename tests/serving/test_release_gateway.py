@@ -24,6 +24,9 @@ from tests.serving.faulty_engine import Faulty
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
 from tests.serving.tiny_model import make_model
 
+pytestmark = (
+    pytest.mark.slow
+)  # seconds of CPU each; the decisions alone: test_release.py, test_arms.py
 SETTINGS = ReleaseSettings(bake_s=0.5, min_pairs=5, shares=(0.2, 0.5))
 PATIENT = SETTINGS.model_copy(update={"bake_s": 600})  # only a breach ends it
 
