@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -266,10 +267,8 @@ def test_trainings_share_a_pool() -> None:
 def test_a_sensor_or_schedule_says_whether_it_starts_a_training() -> None:
     repository = defs.get_repository_def()
     starts = {"nightly_retraining", "changed_problems", "champion_regression", "degraded_champion"}
-    described = {
-        each.name: str(each.description)
-        for each in (*repository.sensor_defs, *repository.schedule_defs)
-    }
+    starters: list[Any] = [*repository.sensor_defs, *repository.schedule_defs]
+    described = {each.name: str(each.description) for each in starters}
     assert {
         name for name, text in described.items() if text.startswith("Starts a training. ")
     } == starts
