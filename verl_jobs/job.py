@@ -11,6 +11,7 @@ Files and folders:
     candidates/step-000010/   Hugging Face folders with a manifest, published atomically
     sweep.json                the W&B sweep's run, if the training belongs to one
     stopped.json              why the training stopped early, if it did
+    progress                  the phase that runs (verl_jobs/trainer/progress.py)
     lease, notice.json        the owner's lease, and the request to end
                               (verl_jobs/trainer/trainer_lease.py)
     faults.jsonl              faults that the training survived (verl_jobs/faults.py)

@@ -9,6 +9,7 @@ machine (resources/ray/place.py checks whether it has room).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -27,7 +28,7 @@ from verl_jobs import faults
 from verl_jobs.job import SWEEP, TrainingJob, next_attempt
 from verl_jobs.planner.engine import check_engine
 from verl_jobs.planner.preflight import check
-from verl_jobs.trainer import trainer_lease
+from verl_jobs.trainer import progress, trainer_lease
 from verl_jobs.trainer.checkpoints import complete_saves
 
 TRAINER = "verl_jobs.trainer.entry"
@@ -44,6 +45,9 @@ MEMORY_S = 30.0  # wait after a lack of memory: what took it may end
 # submission, and once it was held. A machine that slept may leave a Ray whose records say RUNNING
 # and whose processes have ended.
 BEGIN_S, GONE_S = 180.0, 30.0
+# A stuck training ends itself (verl_jobs/trainer/entry.py), unless its driver itself stands still.
+MARGIN_S = 60.0
+REQUEST_S = 10.0  # of a question to Ray's dashboard, once the job is submitted
 
 
 def train(
@@ -92,7 +96,8 @@ def train(
             )
         attempt += 1
         start = f"step {reached}" if reached else "its start"
-        why = end.cause if end.memory else "a process of the training died"
+        known = end.memory or progress.NO_PROGRESS in end.cause
+        why = end.cause if known else "a process of the training died"
         faults.record(job.path, f"{why}: it resumes from {start}, attempt {attempt} of {attempts}")
         if end.memory:
             time.sleep(MEMORY_S)
@@ -153,16 +158,18 @@ def _run_once(
     """Run one attempt of the job, from submission or attachment to its end."""
     dashboard, log = ray.dashboard(), job.path / LOG
     # Imported here: the module reads the token's path from the environment on import.
-    from ray.job_submission import JobStatus, JobSubmissionClient
+    from ray.job_submission import JobStatus
 
     try:
-        client = JobSubmissionClient(dashboard, headers=ray.headers())
+        client = _client(dashboard, ray.headers())
         name = _attach_name(client, job) or _submit(client, job, bootstrap, ray.submission(), entry)
-    except OSError:
-        if _has_ended(ray):
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, OSError) and _has_ended(ray):
             return End(DEAD, last_error(log))
+        if isinstance(ray, Private) and _unresponsive(error):
+            return _end_stuck(ray, f"submission: {error}", ray_head.START_S)
         raise
-    trainer = Witness(job.path)
+    trainer, client.limit_s = Witness(job), REQUEST_S
     try:
         while True:
             on_poll()
@@ -171,6 +178,10 @@ def _run_once(
             if isinstance(ray, Private) and trainer.gone():
                 ray.end()
                 return End(DEAD, last_error(log))
+            if trainer.stuck():
+                if isinstance(ray, Joined):
+                    _stop(client, name)
+                return _end_stuck(ray, trainer.watch.phase, trainer.watch.quiet)
             if (status := _status(client, name)) is not None and status.is_terminal():
                 if status == JobStatus.FAILED:
                     return end_of(client.get_job_info(name), log)
@@ -185,16 +196,62 @@ def _run_once(
 
 
 class Witness:
-    """Tells by the kernel's lock on the training's folder that its trainer has ended."""
+    """Tells by the files of a training's folder that its trainer has ended, or stands still."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.seen, self.silence = folder, False, trainer_lease.Silence()
+    def __init__(self, job: TrainingJob) -> None:
+        self.folder, self.seen, self.silence = job.path, False, trainer_lease.Silence()
+        self.watch = progress.Watch(job.path, job.training.stall_s, REQUEST_S)
+
+    def stuck(self) -> bool:
+        """Return whether there was no progress, and the training did not end itself."""
+        return self.watch.look() > self.watch.limit + MARGIN_S
 
     def gone(self) -> bool:
         """Return whether nobody has held the lock for too long; a paused trainer holds it."""
         held = trainer_lease.lock_holder(self.folder) is not None
         self.seen = self.seen or held
         return self.silence.seconds(heard=held) > (GONE_S if self.seen else BEGIN_S)
+
+
+def _end_stuck(ray: Private | Joined, phase: str, seconds: float) -> End:
+    """Return the end of a training that stands still; kill a private Ray with its processes."""
+    if isinstance(ray, Joined):
+        return End(DEAD, progress.fault(seconds, phase, None))
+    end = End(DEAD, progress.fault(seconds, phase, ray.head()))
+    ray.end()
+    return end
+
+
+def _stop(client: Any, name: str) -> None:
+    """Stop a job, and wait until Ray has recorded its end."""
+    with contextlib.suppress(OSError, RuntimeError):
+        client.stop_job(name)
+    deadline = trainer_lease.Deadline(END_S)
+    while not deadline.passed():
+        if (status := _status(client, name)) is not None and status.is_terminal():
+            return
+        time.sleep(POLL_S)
+
+
+def _client(dashboard: str, headers: dict[str, str], limit_s: float = ray_head.START_S) -> Any:
+    """Return Ray's client of jobs, whose requests end: by default they wait for ever."""
+    from ray.job_submission import JobSubmissionClient
+
+    class Client(JobSubmissionClient):
+        limit_s: float
+
+        def _do_request(self, method: str, endpoint: str, **options: Any) -> Any:
+            return super()._do_request(method, endpoint, **({"timeout": self.limit_s} | options))
+
+    Client.limit_s = limit_s
+    return Client(dashboard, headers=headers)
+
+
+def _unresponsive(error: Exception) -> bool:
+    """Return whether Ray's dashboard or its node's agent is there and does not answer."""
+    # The class is of requests, which is a dependency of Ray and not ours.
+    timeout = any(each.__name__ == "Timeout" for each in type(error).__mro__)
+    return timeout or any(message in str(error) for message in NO_AGENT)
 
 
 def _status(client: Any, name: str) -> Any:
@@ -226,6 +283,7 @@ def _submit(
     options: dict[str, Any],
     entry: str,
 ) -> str:
+    (job.path / progress.FILE).unlink(missing_ok=True)  # of the attempt before
     if bootstrap is not None:
         (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
     command = [

@@ -81,15 +81,20 @@ class Private:
     def there(self) -> bool:
         return _running(self.folder) is not None
 
+    def head(self) -> psutil.Process | None:
+        """Return the process above all of its processes; None if it has ended."""
+        about = ray_head.described(self.folder / "head.json")
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(about["pid"]) if about else None
+        return None
+
     def end(self) -> None:
         """Kill its head and all processes below; the next training starts another."""
-        if not (about := ray_head.described(self.folder / "head.json")):
+        if not (head := self.head()):
             return
-        try:
-            head = psutil.Process(about["pid"])
-            processes = [head, *head.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
+        processes = [head]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            processes += head.children(recursive=True)
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,12 +23,15 @@ import psutil
 import pytest
 
 from resources.ray import head as ray_head
+from resources.ray import job as ray_job
 from resources.ray import private as private_ray
 from resources.ray.job import train
 from resources.ray.private import Private, TrainingFailed
 from tests.journeys.demo_run import wait_until
 from tests.resources.toy_training import TERM_S
 from tests.verl_jobs.test_job import a_job
+from verl_jobs import faults
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 
 PATIENCE_S = 280.0  # for what takes seconds on an idle machine
@@ -277,4 +281,35 @@ def test_a_lost_trainer_is_restarted_although_ray_says_it_runs(
     assert not supervisor.is_running()
     (job.path / "go").touch()
     assert owner.wait(PATIENCE_S) == 0
+    assert job.done is not None
+
+
+@pytest.mark.slow
+def test_a_dashboard_that_does_not_answer_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(OSError) as raised:
+        ray_job._client(f"http://127.0.0.1:{silent.getsockname()[1]}", {}, limit_s=0.5)
+    assert ray_job._unresponsive(raised.value)
+
+
+@pytest.mark.slow
+def test_a_trainer_that_stands_still_is_ended_named_and_started_again(
+    tmp_path: Path,
+    owned: Callable[[TrainingJob], Future[None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ray_job, "MARGIN_S", 1.0)
+    job = a_job(tmp_path, run_id=tmp_path.name, training=Training(stall_s=15.0))
+    owner = owned(job)
+    begins(job, owner)
+    trainer = psutil.Process(int(log_lines(job)[0].split()[1]))
+    trainer.suspend()
+    begins(job, owner, 2)
+    assert not trainer.is_running()
+    [fault] = faults.read(job.path)
+    assert fault.what.startswith("no progress for")
+    assert f"in the phase 'toy'; stopped processes: toy_training (process {trainer.pid})" in (
+        fault.what
+    )
+    (job.path / "go").touch()
+    owner.result(PATIENCE_S)
     assert job.done is not None

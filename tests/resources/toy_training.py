@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from verl_jobs.job import TrainingJob
-from verl_jobs.trainer import trainer_lease
+from verl_jobs.trainer import progress, trainer_lease
 from verl_jobs.trainer.entry import DIED
 
 TERM_S = 10.0  # term of the lease: longer than the next owner's start on a busy machine
@@ -34,6 +34,7 @@ def main(job: TrainingJob) -> None:
 
             signal.signal(signal.SIGTERM, ends_slowly)
         say(job, f"begins {os.getpid()}")
+        progress.begin(job.path, "toy")
         if (mortal := job.path / "mortal").exists():
             if mortal.read_text() == "saves":
                 save = (
@@ -50,6 +51,7 @@ def main(job: TrainingJob) -> None:
             if why := trainer_lease.notice(job.path):
                 say(job, f"saves and ends: {why}")
                 sys.exit(DIED)
+            progress.touch(job.path)
             time.sleep(0.1)
         job.finish()
 

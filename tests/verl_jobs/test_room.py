@@ -15,13 +15,14 @@ from verl_jobs.trainer.layout import held_ranks, missing
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
+from pathlib import Path
 import ray
 from verl_jobs.config.training import Training
 from verl_jobs.trainer.layout import NoRoom, check_room, held_ranks, live_resources
 ray.init(num_cpus={cpus}, num_gpus={gpus}, include_dashboard=False, log_to_driver=False)
 print("ranks", held_ranks(live_resources(), 3))
 try:
-    check_room(Training(ranks=2))
+    check_room(Training(ranks=2), Path())
     print("room")
 except NoRoom as error:
     print("refused:", error)

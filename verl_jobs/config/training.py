@@ -130,6 +130,11 @@ class Training(Section):
     """Steps between checkpoints, each scored on the validation problems; the most steps that a
     killed training repeats.
     """
+    stall_s: PositiveFloat = 1800.0
+    """Seconds without progress after which a training counts as stuck, ends, and resumes from its
+    last checkpoint. After two steps it is 20 times the longest wait so far, if that is less, and
+    at least 300 s.
+    """
     validation: Validation = Validation()
     curriculum: Curriculum = Curriculum()
     keep: Keep = Keep()

@@ -23,8 +23,8 @@ from verl_jobs.config.lora import merge_folder
 from verl_jobs.job import TrainingJob, metrics, next_attempt
 from verl_jobs.sft.verl_overrides import sft_overrides
 from verl_jobs.sft.warm_up import Prompt, WarmUp
-from verl_jobs.trainer import trainer_lease
-from verl_jobs.trainer.entry import DIED
+from verl_jobs.trainer import progress, trainer_lease
+from verl_jobs.trainer.entry import DIED, end_if_stuck
 
 SETTINGS, RECORDS, WEIGHTS = "warm_up.json", "records.parquet", "candidate"
 WATCH_S = 1.0
@@ -80,7 +80,10 @@ def _train(job: TrainingJob, owned: bool) -> None:
     os.environ.update(environment(job.training) | {"VERL_FILE_LOGGER_PATH": str(log)})
     records = job.path / RECORDS
     lines = sft_overrides(job, config, records, pq.read_metadata(records).num_rows)
-    threading.Thread(target=_watch, args=(job.path, owned), daemon=True).start()
+    progress.begin(job.path, "supervised training")
+    stuck = progress.Watch(job.path, job.training.stall_s)
+    threading.Thread(target=end_if_stuck, args=(stuck,), daemon=True).start()
+    threading.Thread(target=_watch, args=(log, owned), daemon=True).start()
     sys.argv = ["sft_trainer_ray", *lines, f"hydra.run.dir='{job.path / 'hydra'}'"]
     import ray
     from verl.trainer import sft_trainer_ray
@@ -97,10 +100,17 @@ def _train(job: TrainingJob, owned: bool) -> None:
     weights.rename(job.path / WEIGHTS)
 
 
-def _watch(folder: Path, owned: bool) -> None:
-    """End the process after a notice or an expired lease; the newest save loses little."""
+def _watch(log: Path, owned: bool) -> None:
+    """End the process after a notice or an expired lease; the newest save loses little.
+
+    log: of the steps; a new line is progress.
+    """
+    folder, size = log.parent, 0
     lease = trainer_lease.Lease(folder) if owned else None
     while True:
+        if log.exists() and log.stat().st_size != size:
+            size = log.stat().st_size
+            progress.touch(folder)
         if trainer_lease.notice(folder) or (lease and lease.expired()):
             os._exit(DIED)
         time.sleep(WATCH_S)

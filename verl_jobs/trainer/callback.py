@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from verl_jobs import faults
 from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.lora import merge_folder
 from verl_jobs.job import FIX, WANDB_ADDRESS, TrainingJob, candidates, next_attempt
-from verl_jobs.trainer import checkpoints, trainer_lease
+from verl_jobs.trainer import checkpoints, progress, trainer_lease
 from verl_jobs.trainer.background import Background
 from verl_jobs.trainer.entropy import WEIGHT, Entropy
 from verl_jobs.trainer.rank_save import WEIGHTS, collect
@@ -49,7 +50,7 @@ def fetch(job: TrainingJob) -> None:
     """
     if not job.mirror:
         return
-    mirror, saves = Mirror(job.mirror), job.path / "saves"
+    mirror, saves = Mirror(job.mirror, partial(progress.touch, job.path)), job.path / "saves"
     if (key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")) != job.key:
         error = (
             f"{job.mirror} holds the saves of another training (its key is {key[:20]}, this one's "
@@ -108,6 +109,7 @@ class AfterSave:
     def __init__(self, config: Any = None) -> None:
         self.config = config
         self.job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
+        progress.begin(self.job.path, "start of verl")
         # verl creates this object in the trainer's process before its loggers read these variables.
         os.environ["VERL_FILE_LOGGER_PATH"] = str(
             self.job.path / f"metrics-{next_attempt(self.job.path):03d}.jsonl"
@@ -125,7 +127,8 @@ class AfterSave:
         os.environ["MLFLOW_RUN_CONTEXT"] = json.dumps(tags)
         if self.job.tracking_uri:
             os.environ["MLFLOW_TRACKING_URI"] = self.job.tracking_uri
-        self.mirror = Mirror(self.job.mirror) if self.job.mirror else None
+        copied = partial(progress.touch, self.job.path)
+        self.mirror = Mirror(self.job.mirror, copied) if self.job.mirror else None
         self.entropy: Entropy | None = None
         if target := self.job.training.entropy_target:
             # of the save that this attempt resumes from (verl_jobs/trainer/checkpoints.py)
@@ -156,6 +159,7 @@ class AfterSave:
 
         async_save: whether the ranks still write (verl_jobs/trainer/rank_save.py).
         """
+        progress.begin(self.job.path, f"save of step {global_step}")
         save, critic = Path(checkpoint_dir), getattr(trainer, "use_critic", False)
         self._store_wandb_address()
         state = {"entropy_coefficient": self.entropy.coefficient} if self.entropy else {}

@@ -26,7 +26,7 @@ from verl_jobs.config.overrides import TRACES, overrides
 from verl_jobs.job import VALIDATION, TrainingJob, metrics, next_attempt
 from verl_jobs.metrics.machines import Machines
 from verl_jobs.samples import CUT
-from verl_jobs.trainer import trainer_lease
+from verl_jobs.trainer import progress, trainer_lease
 from verl_jobs.trainer.callback import ForeignMirror, fetch
 from verl_jobs.trainer.checkpoints import repair, restore_settings
 from verl_jobs.trainer.dead_actors import dead_actors, wait_for_dead_actors
@@ -35,9 +35,8 @@ from verl_jobs.trainer.resharding import reshard
 
 REPORT_EVERY_S = 1.0
 DEATHS_EVERY_S = 10.0  # interval of the checks for dead actors
-QUIET_S = (
-    60.0  # seconds without a new step after a death; by then verl has noticed it, or waits forever
-)
+# seconds without progress after a death; by then verl has noticed it, or waits forever
+QUIET_S = 60.0
 # less than the owner waits before it has Ray stop the job (resources/ray/job.py)
 TIME_TO_SAVE_S = 45.0
 HANGS_S = 900.0  # a training that has not ended this long after the notice is killed
@@ -98,6 +97,9 @@ def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
 def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     check_attention(job.training)
     os.environ.update(environment(job.training))
+    progress.begin(job.path, "download of saves" if job.mirror else "start")
+    watch = progress.Watch(job.path, job.training.stall_s)
+    threading.Thread(target=end_if_stuck, args=(watch,), daemon=True, name="watch").start()
     try:
         fetch(job)
     except ForeignMirror as error:
@@ -109,6 +111,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
             f"{'from step ' + str(resumed) if resumed else 'from the start'}, "
             f"{job.training.steps} steps"
         )
+    progress.begin(job.path, "start")
     import ray
 
     if not ray.is_initialized():
@@ -120,11 +123,11 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     if resumed or next_attempt(job.path) > 1:
         training = fit_to_cluster(training, job.path)
     else:
-        check_room(training)
+        check_room(training, job.path)
     if resumed and reshard(job.path / "saves" / f"global_step_{resumed}", training.ranks):
         print(f"converted the save of step {resumed} for {describe(training)}", flush=True)
     loggers = [name for name in job.loggers if name != "mlflow" or job.tracking_uri]
-    reporter = Reporter(job, session, owned)
+    reporter = Reporter(job, session, owned, watch)
     # replaces Ray's handler, set by init, which would lose everything since the last save
     signal.signal(signal.SIGTERM, lambda *_: reporter.on_sigterm())
     lines = overrides(
@@ -169,6 +172,22 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         reporter.stop()
 
 
+def end_if_stuck(watch: progress.Watch) -> None:
+    """End this process if the training makes no progress.
+
+    In a thread of its own: a question to Ray may itself wait for ever.
+    """
+    while watch.look() <= watch.limit:
+        time.sleep(REPORT_EVERY_S)
+    _end(progress.fault(watch.quiet, watch.phase, progress.ray_above()))
+
+
+def _end(reason: str) -> None:
+    """End this process, and with it the training; its owner resumes it from the last save."""
+    print(f"error: {reason}", flush=True)
+    os._exit(DIED)
+
+
 class Reporter(threading.Thread):
     """Thread that reports each step and watches over the training.
 
@@ -177,13 +196,14 @@ class Reporter(threading.Thread):
     waits for it.
     """
 
-    def __init__(self, job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
+    def __init__(
+        self, job: TrainingJob, session: PipesContext | None, owned: bool, watch: progress.Watch
+    ) -> None:
         super().__init__(daemon=True)
         self.job, self.session = job, session
-        self.seen: dict[int, dict[str, float]] = {}
         self.reported: dict[int, dict[str, float]] = {}
         self.lease, self.notice_at = trainer_lease.Lease(job.path) if owned else None, 0.0
-        self.looked_at = self.moved_at = time.monotonic()
+        self.watch, self.looked_at = watch, time.monotonic()
         self.missed_at = 0.0  # when a death was first seen
         self.ended = threading.Event()
         self.machines = Machines()  # CPU load is measured from here on
@@ -234,11 +254,8 @@ class Reporter(threading.Thread):
             return
         self.looked_at, dead = now, dead_actors()
         self.missed_at = (self.missed_at or now) if dead else 0.0
-        if dead and now - max(self.missed_at, self.moved_at) > QUIET_S:
-            print(
-                f"a process of the run died, and verl waits for it: {', '.join(dead)}", flush=True
-            )
-            os._exit(DIED)
+        if dead and min(now - self.missed_at, self.watch.quiet) > QUIET_S:
+            _end(f"a process of the run died, and verl waits for it: {', '.join(dead)}")
 
     def stop(self) -> None:
         self.ended.set()
@@ -253,8 +270,6 @@ class Reporter(threading.Thread):
             }
             for record in history
         }
-        if figures != self.seen:
-            self.seen, self.moved_at = figures, time.monotonic()
         for step, values in figures.items():
             if self.reported.get(step) != values:
                 if self.session:

@@ -17,6 +17,7 @@ from verl_jobs import faults
 from verl_jobs.config.engine_overrides import STORAGE_UNITS
 from verl_jobs.config.scale import layout_error
 from verl_jobs.config.training import Training
+from verl_jobs.trainer import progress
 
 PATIENCE = "RATCHET_PATIENCE_S"  # for an existing Ray cluster; a private one never gets more nodes
 START_S = 1800.0  # seconds that a new training waits for the nodes of an existing Ray
@@ -42,10 +43,13 @@ class NoRoom(RuntimeError):
     """The live nodes cannot hold this training in any layout. The message has the numbers."""
 
 
-def check_room(training: Training) -> None:
-    """Wait for the nodes of a new training. Raises NoRoom, which names what is missing."""
+def check_room(training: Training, folder: Path) -> None:
+    """Wait for the nodes of a new training in this folder.
+
+    Raises NoRoom, which names what is missing.
+    """
     patience_s = START_S if float(os.environ.get(PATIENCE, "0")) else 0.0
-    if not _wait_for_nodes(training, patience_s):
+    if not _wait_for_nodes(training, patience_s, folder):
         raise NoRoom(
             f"the training needs {describe(training)}, each rank a GPU and {CPUS} CPUs of Ray, and "
             f"{cpus_beside(training)} CPUs besides. {missing(training, live_resources())}: start "
@@ -58,7 +62,7 @@ def fit_to_cluster(training: Training, folder: Path) -> Training:
 
     Raises NoRoom if no layout fits.
     """
-    if _wait_for_nodes(training, float(os.environ.get(PATIENCE, "0"))):
+    if _wait_for_nodes(training, float(os.environ.get(PATIENCE, "0")), folder):
         return training
     gpus = held_ranks(live_resources(), cpus_beside(training))
     if (fitted := largest_layout(training, gpus)) is None:
@@ -171,7 +175,7 @@ def describe(training: Training) -> str:
     )
 
 
-def _wait_for_nodes(training: Training, patience_s: float) -> bool:
+def _wait_for_nodes(training: Training, patience_s: float, folder: Path) -> bool:
     """Wait up to `patience_s` for the configured nodes; return whether they are there.
 
     Requests placement groups for them, so that an autoscaler sees the demand.
@@ -190,6 +194,7 @@ def _wait_for_nodes(training: Training, patience_s: float) -> bool:
     while lacks := missing(training, live_resources()):
         if time.monotonic() > deadline:
             break
+        progress.touch(folder)
         time.sleep(POLL_S)
     for group in groups:
         remove_placement_group(group)

@@ -8,6 +8,7 @@ is read back after its upload. The caller checks downloads against the seal.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -22,8 +23,9 @@ class Mirror:
     places.
     """
 
-    def __init__(self, url: str) -> None:
-        self.folder = Folder(url)
+    def __init__(self, url: str, copied: Callable[[], None] = lambda: None) -> None:
+        """copied: called after each file of a folder."""
+        self.folder, self.copied = Folder(url), copied
 
     def push(self, folder: Path, name: str, seal: str) -> None:
         """Upload all files of a folder under this name, the seal last.
@@ -36,6 +38,7 @@ class Mirror:
         )
         for path in files:
             self.folder.put(path, f"{name}/{path.relative_to(folder).as_posix()}")
+            self.copied()
 
     def push_bytes(self, content: bytes, name: str) -> None:
         self.folder.put_bytes(content, name)
@@ -60,6 +63,7 @@ class Mirror:
         shutil.rmtree(temporary, ignore_errors=True)
         for file in self.folder.files(name):
             self.folder.get(file, temporary / file.removeprefix(f"{name}/"))
+            self.copied()
         shutil.rmtree(target, ignore_errors=True)
         temporary.replace(target)
 

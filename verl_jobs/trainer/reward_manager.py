@@ -32,6 +32,7 @@ from verl_jobs.config.engine_overrides import scoring_processes
 from verl_jobs.config.training import Training
 from verl_jobs.config.validation import SOURCE
 from verl_jobs.job import TrainingJob
+from verl_jobs.trainer import progress
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -298,6 +299,7 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
             int(item.non_tensor_batch.get("global_steps", 0)),
         )
         [score] = self.scorer.score([(truth, completion)], step)
+        progress.touch(self.job.path)
         training = self.job.training
         validates = item.non_tensor_batch.get("data_source") == SOURCE
         limit = training.answer_tokens if validates else training.answer_tokens_at(step)

@@ -95,7 +95,7 @@ def renewed_lease(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
     def renew() -> None:
         count = 0
         while not stopped.is_set():
-            _renew(folder / LEASE, count)
+            overwrite(folder / LEASE, f"{os.getpid()} {count}")
             count += 1
             stopped.wait(every_s)
 
@@ -108,14 +108,14 @@ def renewed_lease(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
         thread.join()
 
 
-def _renew(lease: Path, count: int) -> None:
-    """Overwrite the lease in one write, without truncation.
+def overwrite(path: Path, text: str) -> None:
+    """Write a short text in one write, without truncation, padded with blanks.
 
     A truncated file would be empty until this thread runs again.
     """
-    lease.touch()
-    with lease.open("r+b", buffering=0) as file:
-        file.write(f"{os.getpid()} {count}".ljust(40).encode("ascii"))
+    path.touch()
+    with path.open("r+b", buffering=0) as file:
+        file.write(text.ljust(40).encode("ascii"))
 
 
 class Silence:
