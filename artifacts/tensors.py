@@ -57,6 +57,7 @@ def write_tensors(file: Writable, tensors: Mapping[str, RawTensor]) -> None:
 def weights_hash(folder: Path, content_hash: str = "") -> str:
     """Return the hash of the folder's tensors; "" without a `.safetensors` file.
 
+    Folders within it, such as that of an adapter beside the merged weights, do not count.
     content_hash: of a published folder, whose result is stored beside it and read the next time.
     """
     known = folder.with_name(f".{folder.name}.weights")
@@ -64,7 +65,7 @@ def weights_hash(folder: Path, content_hash: str = "") -> str:
         of, _, weights = known.read_text(encoding="utf-8").strip().partition(" ")
         if of == content_hash:
             return weights
-    weights = _hash(tensor for path in folder.rglob("*.safetensors") for tensor in _tensors(path))
+    weights = _hash(tensor for path in folder.glob("*.safetensors") for tensor in _tensors(path))
     if content_hash:
         write_atomic(known, f"{content_hash} {weights}\n")
     return weights

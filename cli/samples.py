@@ -46,6 +46,8 @@ def show_samples(
         f"{folder.parents[1].name}, step {chosen}: {len(step_samples)} completions, "
         f"{', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{truncated}"
     )
+    if weights := sorted({sample.weights[:12] for sample in step_samples if sample.weights}):
+        console.print(f"sampled by the weights {', '.join(weights)}", highlight=False)
     for sample in step_samples[:count]:
         truncated = ", [yellow]truncated[/]" if sample.cut else ""
         trace = ", ".join(f"{name} {value:+.2f}" for name, value in sample.trace.items())

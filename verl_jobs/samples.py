@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import reading
@@ -19,8 +20,23 @@ FOLDER = "samples"
 FIX = "restore it from a backup; the other steps are intact"
 CUT = "watch/answers_cut"  # step metric: share of completions that were truncated
 BY_LENGTH = "length"  # stop reason of an engine for a truncated completion
-# a completion as an engine returns it: token ids, their log-probabilities, the stop reason
-SampledTokens = tuple[list[int], list[float], str]
+WEIGHTS = "weights"  # field of a rollout: digests of the weights that sampled it
+
+
+class Weights(NamedTuple):
+    """The weights of an engine. digest: that of `artifacts.tensors`; empty if unknown."""
+
+    step: int = 0  # training step after which they were sent to the engine
+    digest: str = ""
+
+
+class SampledTokens(NamedTuple):
+    """A completion as an engine returns it."""
+
+    tokens: list[int]
+    log_probs: list[float]
+    reason: str  # why it stopped
+    weights: Weights = Weights()
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,7 @@ class Sample:
     tests_passed: float  # share
     trace: dict[str, float]
     cut: bool = False  # truncated by the length limit
+    weights: str = ""  # digest of the weights that sampled it; "step 4" if the engine has none
 
 
 def write(folder: Path, step: int, samples: Iterable[Sample]) -> None:
@@ -71,6 +88,24 @@ def steps(folder: Path) -> list[int]:
         re.fullmatch(r"step-(\d+)", path.stem) for path in (folder / FOLDER).glob("step-*.jsonl")
     )
     return sorted(int(match.group(1)) for match in matches if match)
+
+
+def weight_fields(used: Sequence[Weights]) -> dict[str, Any]:
+    """Return the fields of a rollout that name the weights of its messages, in order."""
+    steps = [each.step for each in used]
+    return {
+        "global_steps": steps[-1],
+        "min_global_steps": min(steps),
+        "max_global_steps": max(steps),
+        WEIGHTS: " ".join(dict.fromkeys(each.digest for each in used)),
+    }
+
+
+def weights_of(fields: Mapping[str, Any]) -> str:
+    """Return the weights that a rollout's fields name; see `Sample.weights`."""
+    first, last = fields.get("min_global_steps"), fields.get("max_global_steps")
+    steps = f"step {first}" if first == last else f"steps {first} to {last}"
+    return str(fields.get(WEIGHTS) or (steps if first is not None else ""))
 
 
 def _path(folder: Path, step: int) -> Path:

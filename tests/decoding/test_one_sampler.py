@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.tensors import weights_hash
 from decoding.checkpoint import Checkpoint, load
 from decoding.draws import nth_seed
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Chat, Sampling
 from serving.completion import EngineReply, EngineRequest, complete
 from serving.engines.transformers import TransformersEngine
+from verl_jobs.samples import Weights
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 # importing verl takes seconds
@@ -40,11 +42,12 @@ def of_a_rollout(checkpoint: Checkpoint, folder: Path, params: dict[str, float])
         server = HFServer(str(folder), {"seed": SEED, "max_num_seqs": 4}, 1)
         await server.load_weights(checkpoint.model.state_dict(), STEP)
         ids = [checkpoint.encode(prompt) for prompt in PROMPTS]
-        generated, version = await server.generate_batch(
+        generated = await server.generate_batch(
             ids, [DRAWS] * len(ids), {"max_tokens": TOKENS} | params
         )
-        assert version == STEP
-        return [checkpoint.decode(tokens) for group in generated for tokens, *_ in group]
+        completions = [completion for group in generated for completion in group]
+        assert {each.weights for each in completions} == {Weights(STEP, weights_hash(folder))}
+        return [checkpoint.decode(each.tokens) for each in completions]
 
     return asyncio.run(groups())
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
+from artifacts.tensors import weights_hash
 from problems.dataset.rl_parquet import write_verl
 from problems.difficulty.pass_rate_prior import (
     FILE,
@@ -30,7 +31,7 @@ from verl_jobs.config.answer_stages import AnswerStage
 from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.training import Training
 from verl_jobs.curriculum import draws
-from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.job import TrainingJob, candidates, metrics
 from verl_jobs.samples import CUT
 from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -238,7 +239,7 @@ def both(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingJob:
         tmp_path_factory.mktemp("both") / "job",
         Curriculum.model_validate(recipe["curriculum"]),
         steps=3,
-        save_every=3,
+        save_every=1,
         stages=(AnswerStage(until=1, tokens=4), AnswerStage(until=2, tokens=8)),
     )
     trained(job)
@@ -253,6 +254,17 @@ def test_completions_are_as_long_as_the_stage_of_their_step_allows(both: Trainin
     assert [row[LIMIT] for row in steps] == [4, 8, 16]
     assert [row["response_length/max"] for row in steps] == [4, 8, 16]
     assert all(row[CUT] > 0.5 for row in steps)
+
+
+def test_each_completion_names_the_weights_that_sampled_it(both: TrainingJob) -> None:
+    """Those of the start, then of the checkpoint of the step before."""
+    named = [{each.weights for each in samples.read(both.path, step)} for step in (1, 2, 3)]
+    assert named[0] == {weights_hash(Path(both.start))}
+    saved = candidates(both.path)
+    assert {step: named[step] for step in (1, 2) if step in saved} == {
+        step: {weights_hash(path)} for step, path in saved.items() if step < 3
+    }
+    assert len(set.union(*named)) == 3
 
 
 def test_a_training_follows_its_curriculum_and_saves_its_table(both: TrainingJob) -> None:

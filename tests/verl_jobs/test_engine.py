@@ -36,6 +36,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 from verl_jobs.cpu.rollout import HFRollout, HFServer
 from verl_jobs.config.lora import Lora, merge_folder
 from verl_jobs.trainer.rank_save import wait_for_writers
+from artifacts.tensors import weights_hash
 
 folder, ids = Path(sys.argv[1]), torch.tensor([[1, 5, 9, 33, 7, 12]])
 initialize_config_module(config_module="verl.trainer.config", version_base=None)
@@ -89,7 +90,9 @@ changed = [
     name for name, parameter in saved.named_parameters() if not torch.equal(parameter, before[name])
 ]
 config = json.loads((folder / "save" / "huggingface" / "config.json").read_text())
-print("TOLD", json.dumps({"apart": apart, "changed": changed, "config": config}))
+digests = [server.weights.digest, weights_hash(folder / "save" / "huggingface")]
+told = {"apart": apart, "changed": changed, "config": config, "digests": digests}
+print("TOLD", json.dumps(told))
 """
 
 
@@ -123,6 +126,7 @@ def test_adapters_reach_rollouts_and_checkpoint_merged(tmp_path: Path) -> None:
     assert max(result["apart"]) < 1e-5, (
         "rollouts, checkpoint and a resumed trainer have the weights of the policy, in fp32"
     )
+    assert len({*result["digests"]}) == 1, "completions name the weights of the checkpoint"
     assert {name.rsplit(".", 2)[1] for name in result["changed"]} == ADAPTED
     assert (tmp_path / "save" / "huggingface" / "adapter" / "adapter_config.json").exists()
 
@@ -132,6 +136,7 @@ def test_frozen_layers_keep_their_values_and_the_config_is_clean(tmp_path: Path)
         tmp_path, Training(frozen=("model.layers.0.*", "model.embed_tokens.*"), learning_rate=1e-2)
     )
     assert max(result["apart"]) == 0.0
+    assert len({*result["digests"]}) == 1
     assert "frozen" not in result["config"]
     assert result["changed"]
     assert all(name.startswith(("model.layers.1.", "model.norm")) for name in result["changed"])

@@ -82,7 +82,7 @@ def policy(tokenizer: Any, words: Sequence[str], room: int = 300) -> PolicyWrite
             for _ in prompts
         ]
         return [
-            (ids[:limit], [-1.0] * len(ids[:limit]), "")
+            SampledTokens(ids[:limit], [-1.0] * len(ids[:limit]), "")
             for ids, limit in zip(tokens, limits, strict=True)
         ]
 
@@ -331,7 +331,7 @@ def test_verl_learns_only_from_tokens_of_the_policy(scorer: Scorer, tokenizer: A
     words = [WRONG, SQUARE, "no python", "also none", RIGHT]
     played = play(scorer, tokenizer, words, training.agents, rows=2)
     rollouts = [one for one in played if one]
-    fields = [fields_of({"uid": "0"}, output_of(one, training, 100, version=1)) for one in rollouts]
+    fields = [fields_of({"uid": "0"}, output_of(one, training, 100)) for one in rollouts]
     width = max(len(one["responses"]) for one in fields)
     pad = partial(torch.nn.functional.pad)
     mask = torch.stack(

@@ -83,9 +83,8 @@ class Policy:
             tokens = self.completions.pop(0)[:limit]
             self.prompts.append(ids)
             self.append_reply.append(tokens)
-            written.append(
-                (tokens, [-0.5] * len(tokens), "completed" if tokens[-1] == self.eos else "length")
-            )
+            reason = "completed" if tokens[-1] == self.eos else "length"
+            written.append(SampledTokens(tokens, [-0.5] * len(tokens), reason))
         return written
 
 

@@ -21,11 +21,11 @@ from verl_jobs.agents.rollout import BONUS, Rollout
 from verl_jobs.agents.stream import PolicyWriter, Template
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.samples import BY_LENGTH, SampledTokens
+from verl_jobs.samples import BY_LENGTH, WEIGHTS, SampledTokens, Weights, weight_fields
 from verl_jobs.trainer.reward_manager import NoScore, Scorer, as_verl, job_of, overlong, scorer_of
 
 
-def output_of(rollout: Rollout, training: Training, limit: int, version: int) -> AgentLoopOutput:
+def output_of(rollout: Rollout, training: Training, limit: int) -> AgentLoopOutput:
     """Return the output that verl trains on.
 
     The mask is 1 only on the policy's own tokens; verl puts the whole reward on the last one.
@@ -33,7 +33,6 @@ def output_of(rollout: Rollout, training: Training, limit: int, version: int) ->
     """
     stream = rollout.stream
     reward = reward_of(rollout, training, limit)
-    weights = dict.fromkeys(("global_steps", "min_global_steps", "max_global_steps"), version)
     return AgentLoopOutput(
         prompt_ids=stream.prompt,
         response_ids=stream.tokens,
@@ -44,7 +43,7 @@ def output_of(rollout: Rollout, training: Training, limit: int, version: int) ->
         metrics=AgentLoopMetrics(),
         extra_fields={
             "reward_extra_info": reward,
-            **weights,
+            **weight_fields(stream.weights),
             "stop_reason": stream.reason,
             "turn_scores": [],
             "tool_rewards": [],
@@ -74,11 +73,7 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         # one request id, so that the engine reuses the conversation's cache
-        job, version, request_id = (
-            job_of(self.config),
-            [0],
-            uuid4().hex,
-        )
+        job, request_id = job_of(self.config), uuid4().hex
 
         async def generate(prompts: list[list[int]], limits: list[int]) -> list[SampledTokens]:
             [ids], [limit] = prompts, limits
@@ -86,16 +81,12 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
             output = await self.server_manager.generate(
                 request_id=request_id, prompt_ids=ids, sampling_params=params
             )
-            version[0] = output.extra_fields.get("global_steps") or 0
+            fields = output.extra_fields
+            weights = Weights(fields.get("global_steps") or 0, fields.get(WEIGHTS, ""))
             # verl's servers report "completed" here too
             reason = BY_LENGTH if len(output.token_ids) >= limit else output.stop_reason or ""
-            return [
-                (
-                    list(output.token_ids),
-                    list(output.log_probs or [0.0] * len(output.token_ids)),
-                    reason,
-                )
-            ]
+            log_probs = list(output.log_probs or [0.0] * len(output.token_ids))
+            return [SampledTokens(list(output.token_ids), log_probs, reason, weights)]
 
         participants, scorer = await asyncio.to_thread(_participants, job.model_dump_json())
         message_tokens = sampling_params.get("max_tokens", job.training.answer_tokens)
@@ -106,7 +97,7 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
         [rollout] = await participants.play([request_of(kwargs)], policy, Executor(scorer), scores)
         if rollout is None:
             raise NoScore("no verdict on this conversation: left out of the step")
-        return output_of(rollout, job.training, message_tokens, version[0])
+        return output_of(rollout, job.training, message_tokens)
 
 
 _ONE = Lock()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verl_jobs.agents.conversation import Conversation
-from verl_jobs.samples import BY_LENGTH, SampledTokens
+from verl_jobs.samples import BY_LENGTH, SampledTokens, Weights
 
 # placeholder of a message in the template: invisible separators that no text contains
 PLACEHOLDER = "\u2063answer\u2063"
@@ -25,8 +25,9 @@ class Stream:
     """Tokens of a conversation.
 
     `tokens` follow the prompt; `mask` is 1 on the policy's tokens, `log_probs` 0 on the others.
-    `ends`: end of each of the policy's messages. `reason`: the length limit if it truncated any of
-    the policy's messages, otherwise the stop reason of the last one.
+    `ends`, `weights`: of each of the policy's messages, its end and what sampled it. `reason`: the
+    length limit if it truncated any of the policy's messages, otherwise the stop reason of the
+    last one.
     """
 
     prompt: list[int]
@@ -34,6 +35,7 @@ class Stream:
     mask: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
+    weights: list[Weights] = field(default_factory=list)
     reason: str = ""
 
     @property
@@ -41,11 +43,12 @@ class Stream:
         return self.prompt + self.tokens
 
     def append_reply(self, completion: SampledTokens) -> None:
-        tokens, log_probs, reason = completion
+        tokens, log_probs, reason, weights = completion
         self.tokens += tokens
         self.mask += [1] * len(tokens)
         self.log_probs += log_probs
         self.ends.append(len(self.tokens))
+        self.weights.append(weights)
         self.reason = self.reason if self.reason == BY_LENGTH else reason
 
     def append_context(self, tokens: Sequence[int]) -> None:

@@ -29,7 +29,8 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from verl_jobs import faults
 from verl_jobs.cpu.rollout import server_name
-from verl_jobs.samples import SampledTokens
+from verl_jobs.samples import SampledTokens, weight_fields
+from verl_jobs.trainer import progress
 from verl_jobs.trainer.reward_manager import NoScore, as_verl, job_of, overlong, scorer_of
 
 logger = logging.getLogger(__name__)
@@ -90,7 +91,8 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         ]
         counts = [int(p.pop("__rollout_n__", sampling.n)) for p in prompts]
         greedy = self.job.training.method.greedy and not validate
-        groups, version = await _complete(ids, counts, params, greedy)
+        groups = await _complete(ids, counts, params, greedy)
+        progress.touch(self.job.path)
         rows = [
             (prompt | {"session_id": session}, prompt_ids, completion)
             for prompt, prompt_ids, group in zip(prompts, ids, groups, strict=True)
@@ -104,6 +106,7 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
             for (prompt, *_), text in zip(rows, texts, strict=True)
         ]
         scores = await asyncio.to_thread(self.scorer.score, pairs, step)
+        progress.touch(self.job.path)
         fields, failed = [], set()
         for (prompt, prompt_ids, completion), text, score in zip(rows, texts, scores, strict=True):
             try:
@@ -113,8 +116,8 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
                 logger.error("%s, completion %d: %s", prompt["uid"], prompt["session_id"], error)
                 failed.add(prompt["uid"])
                 continue
-            fields.append(fields_of(prompt, _output(prompt_ids, completion, reward, version)))
-        await store(fields, version, partition)
+            fields.append(fields_of(prompt, _output(prompt_ids, completion, reward)))
+        await store(fields, partition)
         return failed
 
     def _sampling(self, step: int, validate: bool) -> tuple[Any, dict[str, Any]]:
@@ -145,35 +148,34 @@ def _row(value: Any, index: int) -> Any:
 
 async def _complete(
     ids: list[list[int]], counts: list[int], params: dict[str, Any], greedy: bool
-) -> tuple[list[list[SampledTokens]], int]:
-    """Return each prompt's completions, and the version of the weights.
+) -> list[list[SampledTokens]]:
+    """Return each prompt's completions.
 
     greedy: add a greedy completion as session 0 (verl_jobs/trainer/remax.py).
     """
     server = ray.get_actor(server_name(0))
     prompts = [list(map(int, prompt)) for prompt in ids]
-    groups, version = await server.generate_batch.remote(prompts, counts, params)
+    groups: list[list[SampledTokens]]
+    groups = await server.generate_batch.remote(prompts, counts, params)
     if greedy:
-        best, _ = await server.generate_batch.remote(prompts, [1] * len(prompts), params | GREEDY)
+        best = await server.generate_batch.remote(prompts, [1] * len(prompts), params | GREEDY)
         groups = [first + group for first, group in zip(best, groups, strict=True)]
-    return groups, version
+    return groups
 
 
-async def store(fields: list[dict[str, Any]], version: int, partition: str) -> None:
+async def store(fields: list[dict[str, Any]], partition: str) -> None:
     """Put rollouts into TransferQueue, as verl's trainer reads them."""
     if fields:
         await tq.async_kv_batch_put(
             keys=[f"{field['uid']}_{field['session_id']}_0" for field in fields],
             fields=list_of_dict_to_tensordict(fields),
-            tags=[_tag(field, version) for field in fields],
+            tags=list(map(_tag, fields)),
             partition_id=partition,
         )
 
 
-def _output(
-    ids: list[int], completion: SampledTokens, reward: dict[str, Any], version: int
-) -> AgentLoopOutput:
-    tokens, log_probs, reason = completion
+def _output(ids: list[int], completion: SampledTokens, reward: dict[str, Any]) -> AgentLoopOutput:
+    tokens, log_probs, reason, weights = completion
     return AgentLoopOutput(
         prompt_ids=list(ids),
         response_ids=tokens,
@@ -184,9 +186,7 @@ def _output(
         metrics=AgentLoopMetrics(),
         extra_fields={
             "reward_extra_info": reward,
-            "global_steps": version,
-            "min_global_steps": version,
-            "max_global_steps": version,
+            **weight_fields([weights]),
             "stop_reason": reason,
             "turn_scores": [],
             "tool_rewards": [],
@@ -207,7 +207,7 @@ def fields_of(prompt: dict[str, Any], output: AgentLoopOutput) -> dict[str, Any]
     return field
 
 
-def _tag(field: dict[str, Any], version: int) -> dict[str, Any]:
+def _tag(field: dict[str, Any]) -> dict[str, Any]:
     prompt_tokens, response_tokens = field["prompts"].size(0), field["responses"].size(0)
     return {
         "status": "success",
@@ -215,6 +215,6 @@ def _tag(field: dict[str, Any], version: int) -> dict[str, Any]:
         "response_len": response_tokens,
         "seq_len": prompt_tokens + response_tokens,
         "global_steps": field["global_steps"],
-        "min_global_steps": version,
-        "max_global_steps": version,
+        "min_global_steps": field["extra_fields"]["min_global_steps"],
+        "max_global_steps": field["extra_fields"]["max_global_steps"],
     }

@@ -19,6 +19,7 @@ from verl_jobs.agents.stream import PolicyWriter, Template
 from verl_jobs.cpu.batched import GREEDY, BatchedAgentLoopWorker, fields_of, store
 from verl_jobs.cpu.rollout import server_name
 from verl_jobs.samples import SampledTokens
+from verl_jobs.trainer import progress
 
 
 class ConversingWorker(BatchedAgentLoopWorker):
@@ -41,11 +42,11 @@ class ConversingWorker(BatchedAgentLoopWorker):
             for prompt in prompts
             for _ in range(int(prompt.pop("__rollout_n__", sampling.n)))
         ]
-        rollouts, version = await self._play(sessions, params, step)
+        rollouts = await self._play(sessions, params, step)
         rows = list(zip(_numbered(sessions), rollouts, strict=True))
         if self.job.training.method.greedy and not validate:
             # session 0 (verl_jobs/trainer/remax.py)
-            greedy_rollouts, _ = await self._play(prompts, params | GREEDY, step)
+            greedy_rollouts = await self._play(prompts, params | GREEDY, step)
             rows = [
                 ({**prompt, "session_id": 0}, rollout)
                 for prompt, rollout in zip(prompts, greedy_rollouts, strict=True)
@@ -54,21 +55,19 @@ class ConversingWorker(BatchedAgentLoopWorker):
                 for prompt, rollout in rows
             ]
         fields = [
-            self._fields(prompt, rollout, params["max_tokens"], version)
+            self._fields(prompt, rollout, params["max_tokens"])
             for prompt, rollout in rows
             if rollout is not None
         ]
-        await store(fields, version, partition)
+        await store(fields, partition)
         return {prompt["uid"] for prompt, rollout in rows if rollout is None}
 
-    def _fields(
-        self, prompt: dict[str, Any], rollout: Rollout, limit: int, version: int
-    ) -> dict[str, Any]:
+    def _fields(self, prompt: dict[str, Any], rollout: Rollout, limit: int) -> dict[str, Any]:
         """Return a conversation's fields, with each part of the reward on the token that earned it.
 
         verl puts the whole reward on the last token. limit: maximum tokens of one message.
         """
-        fields = fields_of(prompt, output_of(rollout, self.job.training, limit, version))
+        fields = fields_of(prompt, output_of(rollout, self.job.training, limit))
         for position, reward in rollout.rewards.items():
             if position != len(rollout.stream.tokens) - 1:
                 fields["rm_scores"][position] += reward
@@ -77,13 +76,12 @@ class ConversingWorker(BatchedAgentLoopWorker):
 
     async def _play(
         self, prompts: list[dict[str, Any]], params: dict[str, Any], step: int
-    ) -> tuple[list[Rollout | None], int]:
-        server, versions, training = ray.get_actor(server_name(0)), [0], self.job.training
+    ) -> list[Rollout | None]:
+        server, training = ray.get_actor(server_name(0)), self.job.training
 
         async def generate(ids: list[list[int]], limits: list[int]) -> list[SampledTokens]:
-            completions, versions[0] = await server.generate_batch.remote(
-                ids, [1] * len(ids), params, limits
-            )
+            completions = await server.generate_batch.remote(ids, [1] * len(ids), params, limits)
+            progress.touch(self.job.path)
             return [completion for [completion] in completions]
 
         policy = PolicyWriter(
@@ -93,9 +91,7 @@ class ConversingWorker(BatchedAgentLoopWorker):
             partial(self.scorer.score, step=step),
             [request_of(prompt) for prompt in prompts],
         )
-        return await self.participants.play(
-            requests, policy, Executor(self.scorer), scores
-        ), versions[0]
+        return await self.participants.play(requests, policy, Executor(self.scorer), scores)
 
 
 class ConversingManager(AgentLoopManagerTQ):  # type: ignore[misc]  # verl has no types

@@ -24,11 +24,13 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
 
+from artifacts.tensors import tensors_hash
 from decoding.batch import Row, decode
 from decoding.checkpoint import load
 from decoding.draws import nth_seed, uniform_of
 from verl_jobs.config.lora import merge_adapter, plain_name
-from verl_jobs.samples import BY_LENGTH, SampledTokens
+from verl_jobs.samples import BY_LENGTH, SampledTokens, Weights, weight_fields
+from verl_jobs.trainer.export import aliases, raw
 
 GPU_NAME = "transformers"  # verl's name of this engine on a GPU
 QUIET_SECONDS = 0.03  # a batch starts after this long without a new request
@@ -38,8 +40,9 @@ def server_name(replica_rank: int) -> str:
     return f"hf_cpu_server_{replica_rank}"
 
 
-def sampled(row: Row) -> SampledTokens:
-    return row.tokens, row.log_probs, "completed" if row.ending == "end" else BY_LENGTH
+def sampled(row: Row, weights: Weights) -> SampledTokens:
+    reason = "completed" if row.ending == "end" else BY_LENGTH
+    return SampledTokens(row.tokens, row.log_probs, reason, weights)
 
 
 class HFServer:
@@ -60,8 +63,8 @@ class HFServer:
         )
         self.model = self.checkpoint.model
         self.base: dict[str, torch.Tensor] = {}  # with LoRA: the weights that adapters are added to
-        self.version = 0
-        self.pending: list[tuple[Row, asyncio.Future[tuple[SampledTokens, int]]]] = []
+        self.weights = Weights()
+        self.pending: list[tuple[Row, asyncio.Future[SampledTokens]]] = []
         self.seen: Counter[tuple[int, ...]] = Counter()
         self.worker: asyncio.Task[None] | None = None
         self.resumed = asyncio.Event()
@@ -88,6 +91,8 @@ class HFServer:
     ) -> None:
         async with self.busy:
             missing, unexpected = self.model.load_state_dict(weights, strict=False)
+            step = self.weights.step if global_steps is None else global_steps
+            self.weights = Weights(step, await asyncio.to_thread(self._digest))
         missing = [
             m
             for m in missing
@@ -96,8 +101,12 @@ class HFServer:
         if missing or unexpected:
             raise ValueError(f"weight update does not fit the model: {missing=} {unexpected=}")
         self.seen.clear()
-        if global_steps is not None:
-            self.version = global_steps
+
+    def _digest(self) -> str:
+        """Return the hash of the weights that decode: 1 s a GiB on one core."""
+        tied = aliases(self.model)
+        state = self.model.state_dict()
+        return tensors_hash(raw({name: state[name].cpu() for name in state if name not in tied}))
 
     async def generate_batch(
         self,
@@ -105,11 +114,11 @@ class HFServer:
         counts: list[int],
         params: dict[str, Any],
         limits: list[int] | None = None,
-    ) -> tuple[list[list[SampledTokens]], int]:
-        """Return completions per prompt, and the version of the weights that generated them.
+    ) -> list[list[SampledTokens]]:
+        """Return completions per prompt, all by the same weights.
 
-        Prompt i gets `counts[i]` completions, each (token ids, log-probabilities, reason). limits:
-        maximum tokens of a completion of prompt i; None: the configuration's.
+        Prompt i gets `counts[i]` completions. limits: maximum tokens of a completion of prompt i;
+        None: the configuration's.
         """
         limit_params: list[dict[str, int]] = (
             [{"max_tokens": limit} for limit in limits] if limits else [{}] * len(prompts)
@@ -121,12 +130,11 @@ class HFServer:
             for _ in range(count)
         ]
         async with self._decoding():
-            version = self.version
-            size = self.config["max_num_seqs"]
+            weights, size = self.weights, self.config["max_num_seqs"]
             for start in range(0, len(rows), size):
                 await asyncio.to_thread(self._decode, rows[start : start + size])
-        completions = map(sampled, rows)
-        return [[next(completions) for _ in range(count)] for count in counts], version
+        completions = (sampled(row, weights) for row in rows)
+        return [[next(completions) for _ in range(count)] for count in counts]
 
     def _decode(self, rows: list[Row]) -> None:
         decode(self.model, self.checkpoint.pad, rows)
@@ -149,7 +157,7 @@ class HFServer:
         if row.temperature > 0:
             # The k-th request for a prompt at one weight version always uses the same numbers.
             key = tuple(prompt)
-            seed = nth_seed(nth_seed(c["seed"], self.version), self.seen[key])
+            seed = nth_seed(nth_seed(c["seed"], self.weights.step), self.seen[key])
             row.uniform = uniform_of(seed, prompt)
             self.seen[key] += 1
         return row
@@ -162,12 +170,12 @@ class HFServer:
         self.pending.append((row, future))
         if self.worker is None or self.worker.done():
             self.worker = asyncio.create_task(self._drain())
-        (tokens, log_probs, reason), version = await future
+        tokens, log_probs, reason, weights = await future
         return TokenOutput(
             token_ids=tokens,
             log_probs=log_probs if sampling_params.get("logprobs") else None,
             stop_reason=reason,
-            extra_fields={"global_steps": version},
+            extra_fields=weight_fields([weights]),
         )
 
     async def _drain(self) -> None:
@@ -181,14 +189,14 @@ class HFServer:
             batch, self.pending = self.pending[:size], self.pending[size:]
             try:
                 async with self._decoding():
-                    version = self.version
+                    weights = self.weights
                     await asyncio.to_thread(self._decode, [row for row, _ in batch])
             except BaseException as error:  # pass it to the callers; their agent loops report it
                 for _, future in batch:
                     future.set_exception(error)
                 continue
             for row, future in batch:
-                future.set_result((sampled(row), version))
+                future.set_result(sampled(row, weights))
 
     # Nothing is freed between phases: weights and caches are in host memory anyway.
     async def wake_up(self, *args: Any, **kwargs: Any) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from verl_jobs.samples import Sample
+from verl_jobs.samples import Sample, weights_of
 
 
 def unwrapped(field: Any) -> dict[str, Any]:
@@ -13,7 +13,9 @@ def unwrapped(field: Any) -> dict[str, Any]:
     return data
 
 
-def sample_of(extra_info: Any, reward_info: dict[str, Any], scores: Any, cut: bool) -> Sample:
+def sample_of(extra_info: Any, fields: dict[str, Any], scores: Any, cut: bool) -> Sample:
+    """Return the sample of a completion. fields: verl's `extra_fields`."""
+    reward_info = fields.get("reward_extra_info", {})
     return Sample(
         problem_id=str(unwrapped(extra_info).get("problem_id", "")),
         answer=str(reward_info.get("answer", "")),
@@ -22,6 +24,7 @@ def sample_of(extra_info: Any, reward_info: dict[str, Any], scores: Any, cut: bo
         tests_passed=float(reward_info.get("tests_passed", 0.0)),
         trace=json.loads(reward_info.get("trace", "{}")),
         cut=cut,
+        weights=weights_of(fields),
     )
 
 

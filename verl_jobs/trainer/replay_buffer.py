@@ -27,7 +27,7 @@ from verl_jobs.config.training import Training
 from verl_jobs.curriculum import curriculum, draws
 from verl_jobs.job import TrainingJob
 from verl_jobs.samples import CUT, Sample
-from verl_jobs.trainer import checkpoints, early_stop, remax, trainer_lease
+from verl_jobs.trainer import checkpoints, early_stop, progress, remax, trainer_lease
 from verl_jobs.trainer.batch_fields import outcome_of, sample_of, unwrapped
 from verl_jobs.trainer.rescaled import rescale
 from verl_jobs.trainer.truncated import is_truncated, mask
@@ -107,6 +107,8 @@ class Watched:
         Raises RuntimeError if no group can be trained on, and EarlyStop.
         """
         figures = self._before_batch(global_steps) if partition_id != "val" else {}
+        phase = "validation after" if partition_id == "val" else "rollouts of"
+        progress.begin(_job_folder(), f"{phase} step {global_steps}")
         batch, metrics = super().sample(  # type: ignore[misc]
             global_steps=global_steps, partition_id=partition_id, batch_size=batch_size
         )
@@ -128,6 +130,7 @@ class Watched:
             figures |= rescale(
                 batch.keys, partition_id, self.baselines, normalised=self.normalised, clip=self.clip
             )
+        progress.begin(_job_folder(), f"{progress.UPDATE} of step {global_steps}")
         return batch, metrics | figures
 
     def _before_batch(self, step: int) -> dict[str, float]:
@@ -171,7 +174,7 @@ class Watched:
         limits = map(self.training.response_tokens_at, dispatched)
         truncated = list(map(is_truncated, extra_fields, fields["rm_scores"], limits))
         self.samples += map(
-            sample_of, fields["extra_info"], reward_infos, fields["rm_scores"], truncated
+            sample_of, fields["extra_info"], extra_fields, fields["rm_scores"], truncated
         )
         samples.write(_job_folder(), step, self.samples)
         figures = step_metrics(reward_infos, sampled=batch_size * self.answers)
