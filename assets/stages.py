@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from resources.stage import PipelineStage as Stage
+from resources.stage import PipelineStage
 
 DATASETS, CHECKPOINTS, SCORES, REPORTS = "datasets", "checkpoints", "scores", "reports"
 DATA, MODELS, EVALUATION, PROMOTION = "data", "models", "evaluation", "promotion"
@@ -19,8 +19,10 @@ OWNERS = {
     PROMOTION: ["team:evaluation"],
 }
 TABLE = (
-    Stage("raw_problems", "problems read", DATASETS, DATA, ("problem_sources",), removes=True),
-    Stage(
+    PipelineStage(
+        "raw_problems", "problems read", DATASETS, DATA, ("problem_sources",), removes=True
+    ),
+    PipelineStage(
         "verified_problems",
         "solutions and tests run in the sandbox",
         DATASETS,
@@ -28,7 +30,7 @@ TABLE = (
         ("raw_problems",),
         removes=True,
     ),
-    Stage(
+    PipelineStage(
         "augmented_problems",
         "variants of verified problems",
         DATASETS,
@@ -36,7 +38,7 @@ TABLE = (
         ("verified_problems",),
         removes=True,
     ),
-    Stage(
+    PipelineStage(
         "synthetic_problems",
         "problems proposed by a model",
         DATASETS,
@@ -44,7 +46,7 @@ TABLE = (
         ("verified_problems",),
         removes=True,
     ),
-    Stage(
+    PipelineStage(
         "clean_problems",
         "duplicates, leaks and secrets removed",
         DATASETS,
@@ -52,49 +54,51 @@ TABLE = (
         ("verified_problems", "augmented_problems", "synthetic_problems"),
         removes=True,
     ),
-    Stage("base_model", "base model", CHECKPOINTS, MODELS, ("clean_problems",)),
-    Stage(
+    PipelineStage("base_model", "base model", CHECKPOINTS, MODELS, ("clean_problems",)),
+    PipelineStage(
         "sft_checkpoint",
         "warm-up on demonstrations",
         CHECKPOINTS,
         MODELS,
         ("base_model", "clean_problems"),
     ),
-    Stage(
+    PipelineStage(
         "difficulty_rankings",
         "difficulty of the problems measured",
         DATASETS,
         MODELS,
         ("clean_problems", "sft_checkpoint"),
     ),
-    Stage(
+    PipelineStage(
         "checkpoint",
         "reinforcement learning with verl",
         CHECKPOINTS,
         MODELS,
         ("clean_problems", "difficulty_rankings", "sft_checkpoint"),
     ),
-    Stage("benchmark_scores", "one cell of scores", SCORES, EVALUATION, ("checkpoint",)),
-    Stage(
+    PipelineStage("benchmark_scores", "one cell of scores", SCORES, EVALUATION, ("checkpoint",)),
+    PipelineStage(
         "contestant_scores",
         "champion and challenger scored",
         SCORES,
         EVALUATION,
         ("checkpoint", "benchmark_scores"),
     ),
-    Stage("leaderboard", "leaderboard", REPORTS, EVALUATION, ("contestant_scores",)),
-    Stage("training_report", "report", "", EVALUATION, ("contestant_scores", "leaderboard")),
-    Stage(
+    PipelineStage("leaderboard", "leaderboard", REPORTS, EVALUATION, ("contestant_scores",)),
+    PipelineStage(
+        "training_report", "report", "", EVALUATION, ("contestant_scores", "leaderboard")
+    ),
+    PipelineStage(
         "promoted_model",
         "decision",
         "",
         PROMOTION,
         ("contestant_scores", "leaderboard", "training_report"),
     ),
-    Stage("deployment", "version in front of users", "", PROMOTION, ("promoted_model",)),
+    PipelineStage("deployment", "version in front of users", "", PROMOTION, ("promoted_model",)),
     # Parts of another stage that are stored for themselves.
-    Stage("item_response", "common scale", DATASETS, MODELS, file="difficulty_rankings"),
-    Stage("training_rows", "problems as verl reads them", DATASETS, MODELS),
+    PipelineStage("item_response", "common scale", DATASETS, MODELS, file="difficulty_rankings"),
+    PipelineStage("training_rows", "problems as verl reads them", DATASETS, MODELS),
 )
 STAGES = {stage.name: stage for stage in TABLE}
 PREPARING = tuple(stage.name for stage in TABLE if stage.group == DATA)

@@ -117,16 +117,8 @@ class Problem:
 
     @property
     def samples(self) -> tuple[str, ...]:
-        """Programs that a model wrote for the problem, right or wrong.
-
-        In a user's own file this column may hold anything.
-        """
-        samples = self.extra.get("samples")
-        return (
-            tuple(text for text in samples if isinstance(text, str))
-            if isinstance(samples, (list, tuple))
-            else ()
-        )
+        """Programs that a model wrote for the problem, right or wrong."""
+        return self._texts("samples")
 
     @property
     def agreement(self) -> float | None:
@@ -140,14 +132,15 @@ class Problem:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Ids of the problems that it was derived from.
+        """Ids of the problems that it was derived from."""
+        return self._texts("parents")
 
-        In a user's own file this column may hold anything.
-        """
-        parents = self.extra.get("parents")
+    def _texts(self, key: str) -> tuple[str, ...]:
+        """Return the texts under a key of `extra`, where a user's own file may hold anything."""
+        values = self.extra.get(key)
         return (
-            tuple(name for name in parents if isinstance(name, str))
-            if isinstance(parents, (list, tuple))
+            tuple(value for value in values if isinstance(value, str))
+            if isinstance(values, (list, tuple))
             else ()
         )
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
-from resources.config.serving import Breaker as Settings
+from resources.config.serving import Breaker
 
 State = Literal["closed", "open", "half-open"]
 
@@ -22,7 +22,7 @@ class CircuitBreaker:
     clock: seconds that never go back.
     """
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: Breaker, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings, self.clock = settings, clock
         self._recent: deque[bool] = deque(maxlen=settings.window)
         self._in_a_row = 0
