@@ -42,7 +42,7 @@ def show_status(settings: Settings, console: Console, *, as_json: bool = False) 
     with damage.collected():
         history = settings.history
         rows += _champions(history)
-        rows += _release(Releases(settings.ledger.place).all() if history else [])
+        rows += _release(history, Releases(settings.ledger.place).all() if history else [])
     rows.append(("training", str(holder) if holder else "none"))
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
@@ -78,7 +78,7 @@ def show_status(settings: Settings, console: Console, *, as_json: bool = False) 
     return damage.exit_code()
 
 
-def _release(releases: list[Release]) -> list[tuple[str, str]]:
+def _release(history: list[Entry], releases: list[Release]) -> list[tuple[str, str]]:
     """Return the newest release and the version that it left, or leaves so far, in front of
     users.
     """
@@ -86,7 +86,9 @@ def _release(releases: list[Release]) -> list[tuple[str, str]]:
         return []
     last = releases[-1]
     state = f"{last.id} of version {last.challenger} is {last.state.replace('_', ' ')}"
-    return [("deployed", f"version {deployed(releases)}; {state} (`ratchet release status`)")]
+    version, stack = deployed(releases), [entry.version for entry in champions(history)]
+    answers = version if version in stack else stack[-1]  # else it was undone in the ledger
+    return [("deployed", f"version {answers}; {state} (`ratchet release status`)")]
 
 
 def _champions(history: list[Entry]) -> list[tuple[str, str]]:

@@ -1,13 +1,19 @@
-"""Releases by simulation: false rollbacks under constant peeking, time to roll back, coverage.
+"""Releases of the shipped default plan by simulation: wrong promotions and rollbacks, coverage.
 
-`python -m measurements.releases FILE [releases]`: 2,000 releases of an equal challenger for each
-kind of traffic, 200 of a challenger that is worse by 2, 5 and 20 points, 2,000 confidence
-sequences. Each finished row is appended to FILE, and rows in it are not computed again. About ten
-minutes on one core.
+`python -m measurements.releases FILE [releases]`: 1,000 releases for each kind of traffic and
+challenger, with and without a hostile key; 2,000 confidence sequences. Each finished row is
+appended to FILE, and rows in it are not computed again. Some minutes on one core.
 
-The simulated releases use the plan, the pairs and the tests of the product; the gateway and the
-databases are left out. A release has 1,000 requests at each of 1, 5 and 25 %, then 50 % up to
-20,000 in all. It is looked at after every request.
+Steps, margins, levels, bets and the limit of a key are the product's; requests, gateway and
+databases are left out. Each request is of another user and has tests. The champion fails the tests
+of 30 % and fails in 2 %; the challenger differs in failed tests alone. The other guardrails, which
+an equal challenger clears sooner, are left out. A release is looked at after every pair, in the
+step that decides after every tenth.
+
+The hostile key has its largest share of the counted requests, and its tests fail for one version
+and pass for the other: of an equal challenger to have it rolled back, of a worse one to have it
+promoted. Evidence is taken with and without this key, never without another one: the product, which
+asks for the agreement of all, decides less often.
 """
 
 from __future__ import annotations
@@ -16,129 +22,156 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
+from math import log
 from pathlib import Path
 
 import numpy as np
 
 from evaluation.statistics.hypothesis_tests import wilson
-from evaluation.statistics.online.confidence_sequence import log_capital
-from evaluation.statistics.online.pairs import concurrent_pairs
-from evaluation.statistics.online.welch import observations_needed, welch_test
+from evaluation.statistics.online.confidence_sequence import BETS, log_capital
+from evaluation.statistics.online.shared_evidence import capital_logs
 from resources.config.release import ReleaseSettings
-from serving.release.plan import ReleasePlan, plan_of
+from serving.experiment.feedback import ALWAYS
+from serving.experiment.guardrail import Guardrail
+from serving.gateway.observations import DAY_S
+from serving.release.plan import ERRORS, QUALITY, plan_of
 
 PLAN = plan_of(ReleaseSettings(), "gradual", 1)
-STEPS = ((0.01, 1000), (0.05, 1000), (0.25, 1000), (0.5, 17_000))
-BASE = 0.1  # error rate of the champion
+GUARDRAILS = {each.name: each for each in PLAN.guardrails if each.name in (ERRORS, QUALITY)}
+BASE = {ERRORS: 0.02, QUALITY: 0.3}
+RATES = {"3 an hour": 3 / 3600, "1 a second": 1.0, "10 a second": 10.0}
+WORSE = (0.0, 0.02, 0.05, 0.1, 0.2)
+LOOK = 10  # pairs between two looks in the step that decides
+AT_ONCE = 500  # pairs that are drawn together
 Floats = np.ndarray
 
 
-def release(
-    rng: np.random.Generator, errors: Floats, drop: float, plan: ReleasePlan, users: int = 0
-) -> tuple[int, int] | None:
-    """Return the request after which the challenger is rolled back, and how many of the requests it
-    had answered; None if it never is.
-
-    errors: error rate of the champion for each request, or for each user. drop: how much higher the
-    challenger's is. users: 0 for requests of different users; else sticky users.
+class Releases:
+    """So many releases at once. drop: how much more often the challenger fails tests. attack: None,
+    or the version whose tests the hostile key lets fail, 1 for the champion, 2 for the challenger.
     """
-    places = rng.random(users) if users else None
-    pairs: list[Floats] = []
-    closed: list[Floats] = []
-    served: list[Floats] = []
-    start = 0
-    for share, requests in STEPS:
-        if places is None:
-            arms = rng.random(requests) < share
-            rates = errors[start : start + requests]
-        else:
-            unit = rng.integers(0, users, requests)
-            _, first = np.unique(unit, return_index=True)
-            unit = unit[np.sort(first)]  # the first request of each user in a step counts
-            arms, rates = places[unit] < share, errors[unit]
-        failed = rng.random(len(arms)) < rates + drop * arms
-        harm = failed.astype(float), rng.gamma(4, 0.25, len(arms)), rng.uniform(20, 200, len(arms))
-        found = [concurrent_pairs(arms, values, share) for values in harm]
-        pairs.append(np.stack([each.differences for each in found]))
-        closed.append(found[0].closed + start)
-        served.append(arms)
-        start += len(arms)
-        if (at := breach(np.concatenate(pairs, 1), plan)) is not None:
-            end = int(np.concatenate(closed)[at]) + 1
-            return end, int(np.concatenate(served)[:end].sum())
-    return None
+
+    def __init__(self, rate: float, drop: float, attack: int | None, count: int) -> None:
+        self.rng = np.random.default_rng(2026)
+        self.rate, self.drop, self.attack, self.count = rate, drop, attack, count
+        self.end = np.full(count, "", dtype=object)
+        self.requests = np.zeros(count)
+        # Guardrail -> logarithm of the capital, shape (releases, with or without the hostile key,
+        # worse or not worse, bets).
+        self.capital = {name: np.zeros((count, 2, 2, len(BETS))) for name in GUARDRAILS}
+
+    def run(self) -> None:
+        """Carry every release to its end."""
+        left = int(PLAN.max_days * DAY_S * self.rate)
+        for number, step in enumerate(PLAN.steps):
+            least, seconds = min(step.share, 1 - step.share), PLAN.bake_s
+            pairs = PLAN.min_pairs
+            if step.watch:
+                seconds, pairs, left = PLAN.watch_s, 0, 10**9
+            pairs = max(pairs, int(seconds * self.rate * least))
+            decides = PLAN.decides(number)
+            most = min(PLAN.max_pairs if decides else pairs, int(left * least))
+            waiting: Floats = np.equal(self.end, "")
+            for begin in range(0, most, AT_ONCE):
+                if not waiting.any():
+                    break
+                size = min(AT_ONCE, most - begin)
+                self.pairs(waiting, size, step.share, LOOK if decides else 1, number + begin == 0)
+                looks = self.looks
+                breach: Floats = self.shown(0, PLAN.level).any(0)
+                clear = self.shown(1, PLAN.alpha).all(0) & decides & (begin + looks >= pairs)
+                over = breach | clear
+                at = np.where(over.any(1), over.argmax(1), len(looks) - 1)
+                each = np.arange(len(at))
+                self.requests[waiting] += looks[at] / least
+                rows = np.flatnonzero(waiting)
+                self.end[rows[breach[each, at]]] = "rolled back"
+                waiting[rows[over.any(1)]] = False
+            left -= int(pairs / least)
+            self.end[waiting & (decides | (most < pairs))] = "undecided"
+        self.end[np.equal(self.end, "")] = "promoted"
+
+    def shown(self, side: int, level: float) -> Floats:
+        """Return whether each guardrail has the evidence, with and without the hostile key; shape
+        (guardrails, releases, looks).
+        """
+        every = []
+        for path in self.paths.values():
+            capital = np.logaddexp.reduce(path[:, :, :, side], axis=-1) - log(len(BETS))
+            every.append((capital >= -log(level)).all(2))
+        return np.stack(every)
+
+    def pairs(self, rows: Floats, size: int, share: float, every: int, first: bool) -> None:
+        """Draw the next pairs of some releases. every: pairs between two looks. first: of all."""
+        rng, releases = self.rng, int(rows.sum())
+        ratio = round(1 / min(share, 1 - share)) - 1
+        hostile = 0.0 if self.attack is None else PLAN.key_share
+        one = rng.random((releases, size)) < hostile
+        one[:, : ALWAYS if first and hostile else 0] = True
+        many = rng.binomial(ratio, hostile, (releases, size))
+        starts = np.arange(0, size, every)
+        self.looks = np.append(starts[1:], size)
+        self.paths = {}
+        for name, guardrail in GUARDRAILS.items():
+            challenger = BASE[name] + self.drop * (name == QUALITY)
+            rare, others = (challenger, BASE[name]) if share <= 0.5 else (BASE[name], challenger)
+            honest_one = (rng.random((releases, size)) < rare).astype(float)
+            honest = rng.binomial(ratio - many, others)
+            fails = [0.0, 0.0]  # of the hostile key's requests: the rarer version, the other one
+            if name == QUALITY and self.attack is not None:
+                fails[int((self.attack == 2) != (share <= 0.5))] = 1.0
+            else:  # nobody makes the gateway's own failures
+                fails = [rare, others]
+            whole = np.where(one, fails[0], honest_one) - (honest + many * fails[1]) / ratio
+            alone = honest_one - honest / np.maximum(ratio - many, 1)
+            gone = one | (many == ratio)
+            sign = 1 if share <= 0.5 else -1
+            both = ((sign * whole, np.zeros_like(gone)), (sign * alone, gone))
+            steps = np.stack(
+                [_logs(guardrail, *each, starts, ratio == 1) for each in both], axis=2
+            ).cumsum(1)
+            self.paths[name] = self.capital[name][rows][:, None] + steps
+            self.capital[name][rows] = self.paths[name][:, -1]
 
 
-def breach(differences: Floats, plan: ReleasePlan) -> int | None:
-    """Return the first pair after which a guardrail is breached. differences: errors, seconds,
-    tokens, shape (3, pairs).
+def _logs(
+    guardrail: Guardrail, differences: Floats, gone: Floats, starts: Floats, single: bool
+) -> Floats:
+    """Return the logarithms of the bets' factors over each group of pairs; shape (releases, groups,
+    2, bets).
+
+    gone: pairs that are left out. starts: first pair of each group. single: a pair has one request
+    of each version.
     """
-    guardrails = {guardrail.name: guardrail for guardrail in plan.guardrails}
-    first = []
-    for name, values in zip(("errors", "seconds", "tokens"), differences, strict=True):
-        guardrail = guardrails[name]
-        scaled = (values + guardrail.high) / (2 * guardrail.high)
-        mean = (guardrail.margin + guardrail.high) / (2 * guardrail.high)
-        breached = log_capital(scaled, mean) >= -np.log(plan.level)
-        first += [int(breached.argmax())] if breached.any() else []
-    return min(first, default=None)
+    high = guardrail.high
+    three, mean = np.array([-1.0, 0.0, 1.0]), (guardrail.margin + high) / (2 * high)
+    if single:
+        factors = capital_logs((three + high) / (2 * high), mean)
+        counts = [
+            np.add.reduceat((differences == value) & ~gone, starts, axis=1, dtype=np.int64)
+            for value in three
+        ]
+        found: Floats = np.einsum("vrg,vsb->rgsb", np.stack(counts).astype(float), factors)
+        return found
+    values, places = np.unique(differences, return_inverse=True)
+    factors = capital_logs((values + high) / (2 * high), mean)
+    logs = factors[places.reshape(differences.shape)] * ~gone[..., None, None]
+    return np.add.reduceat(logs, starts, axis=1)
 
 
-def without_margin() -> ReleasePlan:
-    """Return the plan with margins of 0, for which an equal challenger is the worst case."""
-    guardrails = tuple(
-        type(guardrail)(guardrail.name, guardrail.high, 0.0) for guardrail in PLAN.guardrails
-    )
-    return PLAN.model_copy(update={"guardrails": guardrails})
-
-
-def false_rollbacks(traffic: str, plan: ReleasePlan, releases: int) -> list[str]:
-    """Return a row: false rollbacks of an equal challenger in so many releases."""
-    rng, count = np.random.default_rng(2026), 0
-    load = np.linspace(0.02, 0.3, 20_000)
-    for _ in range(releases):
-        if traffic == "users":
-            count += release(rng, rng.beta(0.5, 4.5, 500), 0.0, plan, users=500) is not None
-        else:
-            errors = load if traffic == "rising" else np.full(20_000, BASE)
-            count += release(rng, errors, 0.0, plan) is not None
-    low, high = wilson(count, releases)
-    level = plan.level * len(plan.guardrails)
-    rate = f"{100 * count / releases:.2f} % ({100 * low:.2f} to {100 * high:.2f})"
-    return [f"{releases}", f"{count}", rate, f"{100 * level:g} %"]
-
-
-def time_to_rollback(drop: float, plan: ReleasePlan, releases: int) -> list[str]:
-    """Return a row: requests until the rollback, and those of a fixed-horizon test."""
-    rng, found = np.random.default_rng(7), []
-    for _ in range(releases):
-        found.append(release(rng, np.full(20_000, BASE), drop, plan))
-    times = [at for at in found if at is not None]
-    shown = f"{100 * len(times) / releases:.1f} %"
-    if not times:
-        return [shown, *["-"] * 3, *fixed_horizon(drop, plan, rng)]
-    requests, served = np.array(times).T
-    low, median, high = np.quantile(requests, [0.25, 0.5, 0.75])
-    row = [f"{median:,.0f}", f"{low:,.0f} to {high:,.0f}", f"{np.median(served):,.0f}"]
-    return [shown, *row, *fixed_horizon(drop, plan, rng)]
-
-
-def fixed_horizon(drop: float, plan: ReleasePlan, rng: np.random.Generator) -> list[str]:
-    """Return requests and power of Welch's test with one look, in the same traffic: the same steps,
-    the horizon planned for power 80 % at this difference in the last step.
+def ends(rate: str, drop: float, attack: int | None, releases: int) -> list[str]:
+    """Return a row: how many of the releases were promoted, rolled back, left undecided, and the
+    requests and days of one.
     """
-    margin = plan.guardrails[0].margin
-    if drop <= margin:
-        return ["never", "-"]
-    spread = np.sqrt((BASE * (1 - BASE) + (BASE + drop) * (1 - BASE - drop)) / 2)
-    needed = observations_needed(drop - margin, float(spread), alpha=plan.level)
-    horizon, power = 3000 + needed, 0
-    for _ in range(500):
-        arms = rng.random(needed) < 0.5
-        failed = (rng.random(needed) < BASE + drop * arms) - margin * arms
-        test = welch_test(failed[~arms], failed[arms])
-        power += test.difference > 0 and test.p_value <= 2 * plan.level
-    return [f"{horizon:,}", f"{100 * power / 500:.0f} %"]
+    simulated = Releases(RATES[rate], drop, attack, releases)
+    simulated.run()
+    shown = []
+    for end in ("promoted", "rolled back", "undecided"):
+        count = int((simulated.end == end).sum())
+        low, high = wilson(count, releases)
+        shown.append(f"{100 * count / releases:.1f} % ({100 * low:.1f} to {100 * high:.1f})")
+    requests = float(np.median(simulated.requests))
+    return [*shown, f"{requests:,.0f}", f"{requests / RATES[rate] / DAY_S:.2g}"]
 
 
 def coverage(mean: float, sequences: int) -> list[str]:
@@ -155,21 +188,18 @@ def coverage(mean: float, sequences: int) -> list[str]:
 
 
 def main() -> None:
-    file, releases = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 2000
+    file, releases = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1000
     lines = file.read_text().splitlines() if file.exists() else []
     done = {tuple(json.loads(line)["key"]) for line in lines}
-    strict = without_margin()
     rows: list[tuple[tuple[str, ...], Callable[[], list[str]]]] = []
-    for traffic in ("steady", "rising", "users"):
-        for name, plan in (("default", PLAN), ("0", strict)):
-            key: tuple[str, ...] = ("false rollbacks", traffic, name)
-            rows.append((key, partial(false_rollbacks, traffic, plan, releases)))
-    for drop in (0.02, 0.05, 0.2):
-        for name, plan in (("default", PLAN), ("0", strict)):
-            key = ("time", f"{100 * drop:g} points", name)
-            rows.append((key, partial(time_to_rollback, drop, plan, releases // 10)))
+    hostile = [(0.0, 2), (0.05, 1), (0.1, 1)]
+    for drop, attack in [*((drop, None) for drop in WORSE), *hostile]:
+        for rate in RATES:
+            who = {None: "nobody", 1: "against the champion", 2: "against the challenger"}[attack]
+            key: tuple[str, ...] = (f"{100 * drop:g} points", who, rate)
+            rows.append((key, partial(ends, rate, drop, attack, releases)))
     for mean in (0.01, 0.1, 0.5):
-        rows.append((("coverage", f"{mean}"), partial(coverage, mean, releases)))
+        rows.append((("coverage", f"{mean}"), partial(coverage, mean, 2 * releases)))
     for key, compute in rows:
         if key not in done:
             with file.open("a") as out:

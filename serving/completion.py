@@ -16,8 +16,8 @@ class EngineRequest:
     the gate's evaluation does; `seed` None draws a new seed for each request.
 
     whole: nobody looks at single pieces, so that an engine may collect them.
-    logprobs: None, or how many alternatives to report for each token. tools: OpenAI's fields
-    `tools` and `tool_choice`, for engines that have them.
+    logprobs: None, or how many alternatives to report for each token. needs: OpenAI's fields
+    `tools`, `tool_choice`, `parallel_tool_calls` and `response_format`, for engines that have them.
     """
 
     chat: Chat | str  # a string is continued unchanged, without a chat template
@@ -28,7 +28,7 @@ class EngineRequest:
     stop: tuple[str, ...] = ()
     n: int = 1
     logprobs: int | None = None
-    tools: dict[str, Any] = field(default_factory=dict)
+    needs: dict[str, Any] = field(default_factory=dict)
     whole: bool = False
 
 
@@ -85,7 +85,7 @@ class Engine(Protocol):
     def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
         """Yield the completions' pieces. Closing the generator stops the work.
 
-        Raises TooLong, Unsupported, EngineFailed.
+        Raises PromptTooLong, Unsupported, EngineFailed.
         """
         ...
 

@@ -24,14 +24,18 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class MessagePart(Strict):
-    """A part of a message. Only text is supported."""
+class MessagePart(BaseModel):
+    """A part of a message. Only its text is used, and no other field, such as a cache's hint."""
 
     type: Literal["text"] = "text"
     text: Text
 
 
-class Message(Strict):
+class Message(BaseModel):
+    """A message. An earlier answer may be sent back with all of its fields; those without a meaning
+    here are left out.
+    """
+
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Text | list[MessagePart] | None = None
     name: str | None = None
@@ -81,8 +85,8 @@ class Tests(Strict):
         return self
 
 
-class StreamOptions(Strict):
-    include_usage: bool = False
+class StreamOptions(BaseModel):
+    include_usage: bool | None = None
 
 
 class TextFormat(Strict):
@@ -91,34 +95,82 @@ class TextFormat(Strict):
     type: Literal["text"] = "text"
 
 
+class ResponseFormat(BaseModel):
+    """The form of an answer, as OpenAI names it; other ones than text are for engines that can."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+
+
 class Neutral(Strict):
-    """Fields that many clients send with the value that changes nothing. Others are refused."""
+    """Fields that clients of OpenAI and vLLM send, with the values that change nothing here. Others
+    are refused.
+    """
 
     frequency_penalty: float | None = Field(None, ge=0, le=0)
     presence_penalty: float | None = Field(None, ge=0, le=0)
+    repetition_penalty: float | None = Field(None, ge=1, le=1)
+    length_penalty: float | None = Field(None, ge=1, le=1)
+    min_p: float | None = Field(None, ge=0, le=0)
+    min_tokens: int | None = Field(None, ge=0, le=0)
+    top_k: int | None = Field(None, ge=-1, le=0)
     logit_bias: dict[str, float] | None = Field(None, max_length=0)
+    stop_token_ids: list[int] | None = Field(None, max_length=0)
+    chat_template_kwargs: dict[str, Any] | None = Field(None, max_length=0)
     store: Literal[False] | None = None
+    use_beam_search: Literal[False] | None = None
+    ignore_eos: Literal[False] | None = None
+    include_stop_str_in_output: Literal[False] | None = None
+    continue_final_message: Literal[False] | None = None
+    echo: Literal[False] | None = None
+    skip_special_tokens: Literal[True] | None = None
+    spaces_between_special_tokens: Literal[True] | None = None
+    add_generation_prompt: Literal[True] | None = None
+    best_of: int | None = Field(None, ge=1, le=1)
+    modalities: list[Literal["text"]] | None = Field(None, max_length=1)
+    service_tier: Literal["auto", "default"] | None = None
+    # Without a meaning where nothing is stored and no caller is billed.
+    metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
+    request_id: str | None = None
+    # Only null: no engine has them.
+    audio: None = None
+    prediction: None = None
+    web_search_options: None = None
+    reasoning_effort: None = None
+    verbosity: None = None
+    functions: None = None
+    function_call: None = None
+    prompt_logprobs: None = None
+    truncate_prompt_tokens: None = None
+    chat_template: None = None
+    guided_json: None = None
+    guided_regex: None = None
+    guided_choice: None = None
+    guided_grammar: None = None
 
 
 class Request(Neutral):
     """Fields that all requests share. Unlike OpenAI's, the default temperature is 0."""
 
-    model: str = Field("champion", description="`champion`, a checkpoint's name, or a version.")
+    model: str | None = Field("champion", description="`champion`, a checkpoint, or a version.")
     max_tokens: PositiveInt | None = None
     temperature: float | None = Field(0.0, ge=0, le=2)
     top_p: float | None = Field(1.0, gt=0, le=1)
     seed: int | None = Field(None, ge=-INT64, lt=INT64)
     stop: StopText | Annotated[list[StopText], Field(max_length=16)] | None = None
-    n: int = Field(1, ge=1, le=16)
-    stream: bool = False
+    n: int | None = Field(1, ge=1, le=16)
+    stream: bool | None = False
     stream_options: StreamOptions | None = None
     user: str | None = Field(None, description="Its requests go to the same arm.")
-    priority: int = Field(0, ge=-10, le=0, description="Below 0: after all others.")
+    priority: int | None = Field(0, ge=-10, le=0, description="Below 0: after all others.")
     tests: Tests | None = None
 
     @model_validator(mode="after")
     def whole_with_tests(self) -> Request:
-        if self.tests and (self.stream or self.n > 1):
+        if self.tests and (self.stream or (self.n or 1) > 1):
             raise ValueError("an answer with `tests` is one and whole: leave `stream` and `n` out")
         return self
 
@@ -136,7 +188,7 @@ class Request(Neutral):
             top_p=top_p,
             seed=self.seed,
             stop=stop,
-            n=self.n,
+            n=self.n or 1,
             logprobs=logprobs,
             **more,
         )
@@ -151,8 +203,8 @@ class ChatRequest(Request):
     top_logprobs: int | None = Field(None, ge=0, le=20)
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
-    response_format: TextFormat | None = None
-    parallel_tool_calls: Literal[True] | None = None
+    response_format: ResponseFormat | None = None
+    parallel_tool_calls: bool | None = None
 
     @model_validator(mode="after")
     def fields_fit(self) -> ChatRequest:
@@ -163,27 +215,64 @@ class ChatRequest(Request):
         return self
 
     def engine_request(self, default_tokens: int) -> EngineRequest:
-        tools = {"tools": self.tools, "tool_choice": self.tool_choice}
+        form = self.response_format
+        needs: dict[str, Any] = {}
+        if self.tools:
+            needs |= {"tools": self.tools, "tool_choice": self.tool_choice}
+            needs["parallel_tool_calls"] = self.parallel_tool_calls
+        if form and form.type != "text":
+            needs["response_format"] = form.model_dump(exclude_none=True)
         return self.to_engine(
             [message.plain() for message in self.messages],
             self.max_tokens or self.max_completion_tokens or default_tokens,
             (self.top_logprobs or 0) if self.logprobs else None,
-            tools={name: value for name, value in tools.items() if value},
+            needs={name: value for name, value in needs.items() if value is not None},
         )
 
 
 class TextRequest(Request):
-    """A request for the completion of a text by a base model."""
+    """A request for the completions of texts by a base model."""
 
-    prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=1)]
+    prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=64)]
     logprobs: int | None = Field(None, ge=0, le=20)
-    echo: Literal[False] | None = None
-    best_of: int | None = Field(None, ge=1, le=1)
     suffix: None = None
 
+    @model_validator(mode="after")
+    def one_prompt(self) -> TextRequest:
+        if len(self.prompts) > 1 and (self.stream or self.tests):
+            raise ValueError("several prompts are answered whole and without `tests`: send one")
+        return self
+
+    @property
+    def prompts(self) -> list[str]:
+        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
+
     def engine_request(self, default_tokens: int) -> EngineRequest:
-        prompt = self.prompt if isinstance(self.prompt, str) else self.prompt[0]
-        return self.to_engine(prompt, self.max_tokens or default_tokens, self.logprobs)
+        return self.to_engine(self.prompts[0], self.max_tokens or default_tokens, self.logprobs)
+
+
+class GenerateRequest(Request):
+    """A request for the answer to a problem, without OpenAI's form."""
+
+    prompt: Text | None = None
+    problem: Text | None = Field(None, description="The same as `prompt`.")
+    raw: bool = Field(False, description="Continue the text, without the model's chat template.")
+    model_version: str | int | None = Field(None, description="The same as `model`; or `latest`.")
+    timeout: float | None = Field(None, gt=0, description="Seconds that the answer may take.")
+
+    @model_validator(mode="after")
+    def one_problem(self) -> GenerateRequest:
+        if (self.prompt is None) == (self.problem is None):
+            raise ValueError("send the text as `prompt` or as `problem`")
+        if self.model_version is not None:
+            name = str(self.model_version)
+            self.model = "champion" if name == "latest" else name
+        return self
+
+    def engine_request(self, default_tokens: int) -> EngineRequest:
+        text = self.prompt if self.prompt is not None else self.problem or ""
+        chat: Chat | str = text if self.raw else [{"role": "user", "content": text}]
+        return self.to_engine(chat, self.max_tokens or default_tokens, None)
 
 
 def head(
@@ -203,9 +292,15 @@ def head(
 
 
 def completion(
-    id: str, entry: Entry, weights: str, replies: Sequence[EngineReply], *, chat: bool
+    id: str,
+    entry: Entry,
+    weights: str,
+    replies: Sequence[EngineReply],
+    *,
+    chat: bool,
+    prompts: int = 1,
 ) -> dict[str, Any]:
-    """Return the whole reply."""
+    """Return the whole reply. replies: equally many to each prompt, in their order."""
     choices = []
     for index, reply in enumerate(replies):
         logprobs = _logprobs(reply.logprobs, chat) if reply.logprobs else None
@@ -215,7 +310,9 @@ def completion(
         content = {"message": message} if chat else {"text": reply.text}
         ending = {"logprobs": logprobs, "finish_reason": reply.finish_reason}
         choices.append({"index": index, **content, **ending})
-    prompt_tokens = replies[0].prompt_tokens
+    # The completions of one prompt share its tokens.
+    each = len(replies) // prompts
+    prompt_tokens = sum(reply.prompt_tokens for reply in replies[::each])
     tokens = sum(reply.completion_tokens for reply in replies)
     begin = head(id, entry, weights, chat=chat)
     return {**begin, "choices": choices, "usage": usage(prompt_tokens, tokens)}

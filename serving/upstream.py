@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5.0
 KEEP_S = 4.0  # of an idle connection: uvicorn closes it after 5 s
+logger = logging.getLogger(__name__)
 ENDINGS = ("stop", "length", "tool_calls")
 
 
@@ -44,7 +46,7 @@ class Upstream:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
-        """Yield the completions' pieces. Raises TooLong, Unsupported, EngineFailed."""
+        """Yield the completions' pieces. Raises PromptTooLong, Unsupported, EngineFailed."""
         import aiohttp
 
         chat = not isinstance(request.chat, str)
@@ -67,8 +69,9 @@ class Upstream:
                         open_ -= delta.ending is not None
                         yield delta
         except aiohttp.ClientError as error:
-            reason = str(error) or type(error).__name__
-            raise EngineFailed(f"the server at {self.url} does not answer: {reason}") from error
+            # The client need not know where the server is.
+            logger.warning("%s does not answer: %s", self.url, str(error) or type(error).__name__)
+            raise EngineFailed("the engine's server does not answer") from error
         if open_ > 0:
             raise EngineFailed("the server ended the stream too early")
 
@@ -124,7 +127,7 @@ class Upstream:
             "temperature": request.temperature,
             "stream": True,
             "stream_options": {"include_usage": True},
-            **request.tools,
+            **request.needs,
         }
         optional: dict[str, Any] = {"seed": request.seed, "stop": list(request.stop) or None}
         optional |= {"top_p": request.top_p if request.top_p < 1 else None}

@@ -22,7 +22,7 @@ def champion_release(
     """Opens a release for each new champion, if `release.automatic` of the profile is on. A running
     `ratchet serve` carries it out.
     """
-    from serving.release.opening import open_release
+    from serving.release.opening import propose, trusted_keys
 
     settings = run_context.profile.release
     if not settings.automatic:
@@ -37,9 +37,9 @@ def champion_release(
     if release := next(known, None):
         return dg.SensorResult(skip_reason=f"{release.id} of {named(stack[-1])} is {release.state}")
     try:
-        release = open_release(
-            ledger, releases, settings, stack[-1].version, why="a new champion", cause=cause
-        )
+        trusted = trusted_keys(run_context.home, settings)
+        proposal = propose(ledger, releases, settings, stack[-1].version, trusted=trusted)
+        release = proposal.open(releases, "a new champion", cause)
     except NoRelease as error:  # another release is open: wait for its end
         return dg.SensorResult(skip_reason=str(error))
     return dg.SensorResult(run_requests=[dg.RunRequest(run_key=f"{release.id}-opened")])

@@ -28,7 +28,7 @@ from resources.registry.ledger_database import (
 )
 
 Kind = Literal["opened", "step", "paused", "resumed", "promoted", "aborted", "rolled_back"]
-State = Literal["running", "paused", "promoted", "aborted", "rolled_back"]
+State = Literal["running", "paused", "promoted", "aborted", "undecided", "rolled_back"]
 AFTER: dict[Kind, tuple[tuple[State, ...], State]] = {  # kind -> states it may follow, new state
     "step": (("running",), "running"),
     "paused": (("running",), "paused"),
@@ -69,8 +69,9 @@ class Event:
     """One event. step: position in the plan's steps after it.
 
     detail: of `opened` the plan, the versions, the cause and the salt; of others reasons and
-    evidence; of an experiment's `step` the new shares, of its `promoted` the version. The salt is
-    never shown, because it tells which version each user will get.
+    evidence; of an experiment's `step` the new shares, of its `promoted` the version; of `aborted`
+    `undecided`, if the requests did not show enough in time. The salt is never shown, because it
+    tells which version each user will get.
     """
 
     entry: int
@@ -120,6 +121,21 @@ class Release:
     def step_since(self) -> float:
         """When the present step began, in seconds since 1970."""
         return next(e.time for e in self.events[::-1] if e.kind in ("opened", "step"))
+
+    def running(self) -> tuple[float, float, float | None]:
+        """Return the seconds that the release had run, and its present step had, when it was last
+        begun or resumed, and when that was, in seconds since 1970; None while it is paused.
+        """
+        whole = step = 0.0
+        since: float | None = None
+        paused = False
+        for event in self.events:
+            if since is not None:
+                whole, step = whole + event.time - since, step + event.time - since
+            paused = event.kind == "paused" or (paused and event.kind != "resumed")
+            step = 0.0 if event.kind in ("opened", "step") else step
+            since = None if paused else event.time
+        return whole, step, since
 
 
 class Releases:
@@ -267,6 +283,8 @@ def releases_of(events: Sequence[Event]) -> list[Release]:
 
 def state_after(events: Sequence[Event]) -> State:
     """Return the state of one release. A step does not change it."""
+    if events[-1].detail.get("undecided"):
+        return "undecided"
     moved = [event.kind for event in events if event.kind not in ("opened", "step")]
     return AFTER[moved[-1]][1] if moved else "running"
 

@@ -101,13 +101,16 @@ class TransformersEngine:
         self._thread.start()
 
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
-        if request.tools:
-            raise Unsupported("tools: the transformers engine has no tool calls: leave them out")
+        if request.needs:
+            names = ", ".join(request.needs)
+            raise Unsupported(f"{names}: the engine transformers has none: leave this out")
         ids = await self._encoded(request.chat)
         if len(ids) >= self.checkpoint.positions:
+            what = "prompt" if isinstance(request.chat, str) else "messages"
             raise PromptTooLong(
-                f"the messages are {len(ids)} tokens long, this model has "
-                f"{self.checkpoint.positions} positions: shorten them"
+                f"This model's maximum context length is {self.checkpoint.positions} tokens. "
+                f"However, your {what} resulted in {len(ids)} tokens. Please reduce the length of "
+                f"the {what}."
             )
         if not ids:
             raise Unsupported("the prompt is empty, and this model has no token to begin with")
@@ -152,7 +155,7 @@ class TransformersEngine:
         """Return the prompt's tokens. Raises Unsupported where the chat template refuses it."""
         if not isinstance(chat, str) and not self.checkpoint.tokenizer.chat_template:
             raise Unsupported(
-                "this model has no chat template: use /v1/completions or /generate with a `prompt`"
+                "this model has no chat template: use /v1/completions, or /generate with `raw`"
             )
         try:
             # In a thread: a prompt of a megabyte takes seconds, and others' requests go on.

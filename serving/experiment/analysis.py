@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from serving.experiment.feedback import KeyLimit, counted, outliers
 from serving.gateway.observations import Feedback, Observation
 
 FEWEST = 20  # units of each arm for Welch's test
+LEFT_OUT = 20  # keys, each of which may be left out; the others have too few values to matter
 VERIFIED, ACCEPTED = "verified answers", "accepted answers"
 Key = TypeVar("Key")
 
@@ -87,15 +88,18 @@ def analyze(
     shares: Sequence[float],
     level: float,
     gain: float,
-    users_per_key: int = 100,
     key_share: float = 1.0,
+    trusted: Sequence[str] = (),
 ) -> Analysis | None:
     """Return the analysis of one release, or None where quality is not measured.
 
     observations: of the release, oldest first. challenger: its version; the other observations are
     the champion's. shares: of the challenger among both, in each step. level: chance of a wrong
-    interval. gain: least gain for a promotion. users_per_key, key_share: how many units of an API
-    key count in each arm (`KeyLimit`).
+    interval. gain: least gain for a promotion. key_share: how many units of an API key count in
+    each arm (`KeyLimit`). trusted: keys that count without limit.
+
+    The interval contains those without each of the `LEFT_OUT` keys with most values: no single one
+    decides.
     """
     verified = [o for o in observations if o.verified is not None]
     if verified:
@@ -112,25 +116,39 @@ def analyze(
         return None
     users = outliers(value.unit for value in values for _ in range(value.votes))
     keys = outliers(value.key for value in values for _ in range(value.votes) if value.key)
-    values, left_out = _capped(values, users_per_key, key_share)
+    values = [replace(value, key="") if value.key in trusted else value for value in values]
+    values, left_out = _capped(values, key_share)
+    counted = Counter(value.key for value in values if value.key)
+    lacking = [[v for v in values if v.key != key] for key, _ in counted.most_common(LEFT_OUT)]
+    differences, *others = [_differences(own, shares) for own in (values, *lacking)]
+    intervals = [mean_sequence(own, -1, 1, alpha=level) for own in (differences, *others)]
+    interval = Interval(min(i.low for i in intervals), max(i.high for i in intervals))
+    primary = Primary(name, len(differences), interval, gain)
+    units = len({value.unit for value in values})
+    senders = Senders(users, keys, left_out)
+    first = [value for _, own in _first(values, shares) for value in own]
+    means = [_mean([v.value for v in first if v.challenger == arm]) for arm in (False, True)]
+    return Analysis(primary, _welch(values), units, senders, *means)
+
+
+def _first(values: Sequence[Value], shares: Sequence[float]) -> list[tuple[int, list[Value]]]:
+    """Return the first value of each unit in each epoch, by the epoch's first step."""
     epoch = epochs(shares)
-    first = {e: _first_of_each([v for v in values if epoch[v.step] == e]) for e in {*epoch}}
-    differences = [
-        difference
-        for at, own in sorted(first.items())
+    return [
+        (e, _first_of_each([v for v in values if epoch[v.step] == e])) for e in sorted({*epoch})
+    ]
+
+
+def _differences(values: Sequence[Value], shares: Sequence[float]) -> list[float]:
+    """Return the differences of pairs of units, challenger minus champion."""
+    return [
+        float(difference)
+        for at, own in _first(values, shares)
         if 0 < shares[at] < 1  # else the challenger was dropped
         for difference in concurrent_pairs(
             [value.challenger for value in own], [value.value for value in own], shares[at]
         ).differences
     ]
-    interval = mean_sequence(differences, -1, 1, alpha=level)
-    primary = Primary(name, len(differences), interval, gain)
-    units = len({value.unit for value in values})
-    senders = Senders(users, keys, left_out)
-    means = [
-        _mean([v.value for own in first.values() for v in own if v.challenger == a]) for a in (0, 1)
-    ]
-    return Analysis(primary, _welch(values), units, senders, *means)
 
 
 def _mean(values: Sequence[float]) -> Mean:
@@ -172,9 +190,9 @@ def _means(rows: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     return {key: fmean(values) for key, values in found.items()}
 
 
-def _capped(values: Sequence[Value], most: int, share: float) -> tuple[list[Value], dict[str, int]]:
+def _capped(values: Sequence[Value], share: float) -> tuple[list[Value], dict[str, int]]:
     """Return the values of the units that count, and key -> units that do not."""
-    limits = {arm: KeyLimit(most, share) for arm in (False, True)}
+    limits = {arm: KeyLimit(share) for arm in (False, True)}
     admitted: dict[tuple[str, bool], bool] = {}
     for value in values:
         if (unit := (value.unit, value.challenger)) not in admitted:

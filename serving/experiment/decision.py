@@ -75,8 +75,8 @@ def decide(
     if open_ := tuple(reason for reason in waiting if reason):
         return ExperimentDecision("continue", open_)
     passed = tuple(
-        f"{harm.guardrail.name}: at most {harm.interval.high:.4g} worse, {harm.guardrail.margin:g} "
-        "is tolerated."
+        f"{harm.guardrail.name}: {harm.guardrail.margin:g} worse is ruled out "
+        f"(p = {harm.cleared_p:.2g}, {harm.pairs} pairs)."
         for harm in harms
     )
     quality = f"{_of(primary)}." if primary else "Quality was not measured: no primary metric."
@@ -96,8 +96,10 @@ def _waiting(harm: Harm, min_pairs: int) -> str:
         return f"{harm.guardrail.name}: {harm.pairs} of at least {min_pairs} pairs."
     if not harm.cleared:
         return (
-            f"{harm.guardrail.name}: up to {harm.interval.high:.4g} worse is possible, "
-            f"{harm.guardrail.margin:g} is tolerated."
+            f"{harm.guardrail.name}: {harm.guardrail.margin:g} worse is not ruled out yet "
+            f"(p = {harm.cleared_p:.2g}, {harm.alpha:.2g} needed, {harm.pairs} pairs)."
+            + f" Without key {harm.against} it is."
+            * bool(harm.against)
         )
     return ""
 

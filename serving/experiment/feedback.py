@@ -39,16 +39,17 @@ def outliers(names: Iterable[str]) -> dict[str, int]:
 class KeyLimit:
     """How many users of an API key count in an arm: a key may name any number of users.
 
-    most: users of a key. share: largest share of a key among the counted users, where several keys
-    have any, or twice an equal share if that is more: of few keys none could have less. `ALWAYS`
-    users of a key count in any case. Users without a key all count. It depends
-    on earlier users alone, not on a value, so the values that count stay unbiased.
+    share: largest share of a key among the counted users, where several keys have any, or twice an
+    equal share if that is more: of few keys none could have less. `ALWAYS` users of a key count in
+    any case. Users without a key all count. It depends on earlier users alone, not on a value, so
+    the values that count stay unbiased.
     """
 
-    def __init__(self, most: int, share: float) -> None:
-        self.most, self.share = most, share
+    def __init__(self, share: float) -> None:
+        self.share = share
         self.counted: Counter[str] = Counter()  # key -> users
         self.left_out: Counter[str] = Counter()
+        self.total = 0
 
     def admits(self, key: str) -> bool:
         """Return whether a further user of this key counts, and remember it."""
@@ -56,9 +57,18 @@ class KeyLimit:
             self.left_out[key] += 1
             return False
         self.counted[key] += 1
+        self.total += 1
         return True
 
     def _full(self, key: str) -> bool:
-        own, total = self.counted[key], self.counted.total()
+        own = self.counted[key]
         share = max(self.share, 2 / max(1, len(self.counted)))
-        return own >= self.most or (own < total and own >= max(ALWAYS, share * total))
+        return ALWAYS <= own < self.total and own >= share * self.total
+
+    def state(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Return all of it as JSON."""
+        return self.counted, self.left_out
+
+    def restore(self, counted: dict[str, int], left_out: dict[str, int]) -> None:
+        self.counted, self.left_out = Counter(counted), Counter(left_out)
+        self.total = self.counted.total()

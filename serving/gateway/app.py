@@ -135,7 +135,8 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
         if whole and "json" not in request.headers.get("content-type", ""):
             message = "send JSON with the header `Content-Type: application/json`"
         metrics.refuse("invalid_request")
-        return _json(failure(message, "invalid_request_error", "invalid_request"), 400)
+        param = next((str(e["loc"][1])[:80] for e in error.errors() if len(e["loc"]) > 1), None)
+        return _json(failure(message, "invalid_request_error", "invalid_request", param), 400)
 
     async def http(_: Request, error: Exception) -> Response:
         plain = cast(HTTPException, error)

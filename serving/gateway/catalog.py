@@ -93,10 +93,6 @@ class Catalog:
         """Return a version by number or name. Raises Refused (404)."""
         entry = self.entry_of(model)
         if entry is None:
-            champion = self.serving.checkpoint if self.serving else "none yet"
-            raise Refused(
-                404,
-                "model_not_found",
-                f"unknown model {model[:80]!r}: use 'champion' (now {champion})",
-            )
+            message = f"unknown model {model[:80]!r}: use 'champion'; /v1/models lists the others"
+            raise Refused(404, "model_not_found", message, param="model")
         return entry

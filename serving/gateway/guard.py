@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import lru_cache
+from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +26,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN = (
+    "/",  # leads to the page
     *("/health/live", "/health/ready", "/health"),  # for load balancers, which have no key
     # A browser has none either when it opens a page; what the page shows needs an operator's key.
     *("/releases/page", "/releases/page.css", "/releases/page.js"),
@@ -50,6 +53,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        send = _named(send, headers.get(b"x-request-id", b""))
         try:
             caller = self._caller(scope["path"], headers)
             body = await self._body(headers, receive, caller)
@@ -115,6 +119,18 @@ class Guard:
         if size > most:
             raise _too_large(most)
         return b"".join(parts)
+
+
+def _named(send: Send, given: bytes) -> Send:
+    """Return `send` with the header `x-request-id`: the client's own, else a new one."""
+    name = given if re.fullmatch(rb"[\w.:-]{1,128}", given) else b"req_" + token_hex(16).encode()
+
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", name)]
+        await send(message)
+
+    return named
 
 
 def _too_large(most: int) -> Refused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from contextlib import suppress
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -18,7 +19,7 @@ from serving.gateway.openai_routes import LEFT, Answers, unless_gone
 from serving.gateway.pool import CannotLoad
 from serving.gateway.recorder import PAUSE_S, Recorder
 from serving.gateway.refusals import Refused
-from serving.openai import Strict, Text, TextRequest
+from serving.openai import GenerateRequest, Strict, Text
 
 VALUES = {"accepted": 1.0, "edited": 0.5, "rejected": 0.0}
 
@@ -37,8 +38,8 @@ def native_routes(
     service, pool, catalog = answers.service, keeper.pool, keeper.catalog
 
     @routes.post("/generate")
-    async def generate(body: TextRequest, request: Request) -> Any:
-        """Continue a text; the reply has only the texts, the version and the verdict."""
+    async def generate(body: GenerateRequest, request: Request) -> Any:
+        """Answer a problem; the reply has only the texts, the version and the verdict."""
         if body.stream:
             raise Refused(400, "unsupported", "stream: use /v1/completions for a stream")
         admitted = answers.admit(body, request)
@@ -81,31 +82,33 @@ def native_routes(
 
     @routes.get("/health/ready")
     async def ready() -> JSONResponse:
-        """Answer 200 while requests get answers; `degraded` where neither the ledger's champion nor
-        the deployed version gives them.
+        """Answer 200 while requests get answers, with the version that gives them; `degraded` where
+        another one answers in its place, or the ledger's champion cannot be loaded.
         """
-        serving, fault = catalog.serving, catalog.fault
-        before = catalog.before(serving)
-        able = any(each and each.version in pool.loaded for each in (serving, before))
-        if serving is None or not able or service.draining:
+        fault = catalog.fault
+        if service.draining or catalog.serving is None:
             raise Refused(503, "not_ready", "draining" if service.draining else fault, 5)
         if catalog.out_of_service:
             raise Refused(503, "out_of_service", catalog.out_of_service, 5)
-        try:
-            deployed = service.router.versions()[0]
-        except LookupError as error:  # the record of releases was never read
-            raise Refused(503, "not_ready", str(error), 5) from error
-        if serving.version not in pool.loaded:
-            fault = fault or "the champion's engine is being restarted"
-        if deployed not in pool.loaded:
-            known = catalog.faults.get(deployed)
+        entry = service.answering()
+        able = service.backups(entry.version)
+        if not able:
+            raise Refused(503, "not_ready", fault or "no version is loaded", 5)
+        if all(each.breaker.state == "open" for each in able):
+            wait_s = min(each.breaker.opens_in_s for each in able)
+            raise Refused(503, "breaker_open", "every version failed repeatedly", wait_s)
+        if entry.version not in pool.loaded:
+            known = catalog.faults.get(entry.version)
             reason = known.reason if known else "its engine is being started"
-            fault = fault or f"version {deployed} is deployed and does not answer: {reason}"
+            fault = fault or f"version {entry.version} is deployed and does not answer: {reason}"
+        elif pool.loaded[entry.version].breaker.state == "open":
+            fault = fault or f"version {entry.version} failed repeatedly: another one answers"
         if recorder.fault:
             fault = fault or f"answers are not recorded: {recorder.fault}"
-        state = {"status": "degraded" if fault else "ok", "champion": serving.checkpoint}
-        state |= {"version": serving.version, "checkpoint_hash": serving.checkpoint_hash}  # type: ignore[dict-item]
-        return JSONResponse(state | ({"fault": fault} if fault else {}))
+        state: dict[str, Any] = {"status": "degraded" if fault else "ok"}
+        state |= {"champion": entry.checkpoint, "version": entry.version}
+        state |= {"checkpoint_hash": entry.checkpoint_hash} | ({"fault": fault} if fault else {})
+        return JSONResponse(state)
 
     @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
@@ -114,13 +117,14 @@ def native_routes(
 
     @routes.get("/models")
     async def versions() -> dict[str, Any]:
-        """List the ledger's versions, and what is loaded."""
+        """List the ledger's versions, which one answers as champion, and what is loaded."""
         return {"versions": [state(entry) for _, entry in sorted(catalog.entries.items())]}
 
     def state(entry: Entry) -> dict[str, Any]:
-        loaded, serving = pool.loaded.get(entry.version), catalog.serving
+        loaded = pool.loaded.get(entry.version)
         named = {"version": entry.version, "checkpoint": entry.checkpoint}
-        named |= {"champion": bool(serving and serving.version == entry.version)}
+        with suppress(Refused):
+            named |= {"champion": service.answering().version == entry.version}
         if loaded is None:
             fault = catalog.faults.get(entry.version)
             return named | {"loaded": False} | ({"fault": fault.reason} if fault else {})

@@ -21,8 +21,10 @@ WAIT_S = 30.0  # wait for another process that writes
 TOGETHER = 1000  # rows of one statement; SQLite takes 32,766 values
 FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
 ErrorKind = Literal[
-    "", "timeout", "overloaded", "engine", "unavailable", "suspended", "gone", "refused", "declined"
-]
+    "", "timeout", "overloaded", "engine", "unavailable", "suspended", "gone", "refused",
+    "declined", "shaped",
+]  # fmt: skip
+DAY_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ class Observation:
     "engine" the engine failed; "unavailable" the version's circuit breaker was open, and another
     version may have answered; "suspended" it failed, and the gateway stood still meanwhile; "gone"
     the client left; "refused" the request was invalid for the model; "declined" the answer is
-    complete, and a refusal (declined.py). Only "timeout", "engine" and "unavailable" are failures
-    of a version.
+    complete, and a refusal (declined.py); "shaped" it is complete, and the client's tools, stop
+    words or few tokens decide its form. Only "timeout", "engine" and "unavailable" are failures of
+    a version.
     verified: whether the answer passed the request's tests; None if it had none.
     shadow: the answer was not returned to anybody.
     """
@@ -173,6 +176,24 @@ class Observations:
         )
         rows = self._rows("observations", "release = ? AND number <= ?", [release, last], [sums])
         return [float(value or 0) for value in rows[0]] if rows else []
+
+    def last_day(self, now: float) -> list[float]:
+        """Return of the answers of the day before `now`, to requests that named no version: the
+        number of their users or requests, the shares of failed and declined ones, mean and variance
+        of their tokens, the number of those with tests, and the share that failed them.
+        """
+        errors = "AVG(error IN ('timeout', 'engine', 'unavailable'))"
+        square = "AVG(1.0 * completion_tokens * completion_tokens)"
+        columns = [
+            f"COUNT(DISTINCT unit), {errors}, AVG(error = 'declined'), AVG(completion_tokens), "
+            f"{square}, COUNT(verified), AVG(1 - verified)"
+        ]
+        where = "time > ? AND time <= ? AND shadow = 0 AND arm NOT IN (?, ?)"
+        rows = self._rows("observations", where, [now - DAY_S, now, FALLBACK, NAMED], columns)
+        units, failed, declined, mean, square_mean, tested, wrong = (
+            (float(value or 0) for value in rows[0]) if rows else [0.0] * 7
+        )
+        return [units, failed, declined, mean, square_mean - mean**2, tested, wrong]
 
     def votes_on(self, release: str) -> list[Feedback]:
         """Return the votes on the responses of a release, oldest first."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,7 +21,17 @@ from serving.gateway.metrics import Metrics
 from serving.gateway.refusals import Refused
 from serving.gateway.service import CHAMPION, AdmittedRequest, Service
 from serving.gateway.verified import Judge, Verified, verified, whole
-from serving.openai import ChatRequest, Tests, TextRequest, chunk, completion, head, models, usage
+from serving.openai import (
+    ChatRequest,
+    GenerateRequest,
+    Tests,
+    TextRequest,
+    chunk,
+    completion,
+    head,
+    models,
+    usage,
+)
 from serving.responses import ResponseRequest
 
 Answer = TypeVar("Answer")
@@ -38,17 +49,18 @@ class Answers:
         self.service, self.judge, self.metrics, self.keep = service, judge, metrics, keep
 
     def admit(
-        self, body: ChatRequest | TextRequest | ResponseRequest, request: Request
+        self, body: ChatRequest | TextRequest | GenerateRequest | ResponseRequest, request: Request
     ) -> AdmittedRequest:
         caller: ApiKey = request.state.caller
         return AdmittedRequest(
             request=body.engine_request(self.service.settings.default_tokens),
-            model=body.model,
+            model=body.model or CHAMPION,
             user=body.user or "",
             key=caller.id,
             consent=caller.consent,
             tests=bool(getattr(body, "tests", None)),
-            priority=caller.priority + body.priority,
+            priority=caller.priority + (body.priority or 0),
+            timeout_s=getattr(body, "timeout", None),
             version=self._version(request),
         )
 
@@ -59,13 +71,34 @@ class Answers:
         return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
 
     async def replies(
-        self, admitted: AdmittedRequest, body: ChatRequest | TextRequest
+        self, admitted: AdmittedRequest, body: ChatRequest | TextRequest | GenerateRequest
     ) -> tuple[list[EngineReply], dict[str, Any]]:
         """Return whole completions, and the field `verdict` where the request has tests."""
+        if isinstance(body, TextRequest) and len(body.prompts) > 1:
+            return await self._of_each(admitted, body.prompts), {}
         if body.tests is None:
             return await whole(self.service, admitted), {}
         best = await self._best(admitted, body.tests)
         return [best.reply], {"verdict": best.verdict()}
+
+    async def _of_each(
+        self, admitted: AdmittedRequest, prompts: Sequence[str]
+    ) -> list[EngineReply]:
+        """Return the completions of several prompts, which one version answers."""
+        first = await whole(self.service, admitted)
+        assert admitted.entry is not None
+        version = str(admitted.entry.version)
+        others = [
+            replace(
+                admitted,
+                request=replace(admitted.request, chat=prompt),
+                id=f"{admitted.id}.{number}",
+                model=version,
+            )
+            for number, prompt in enumerate(prompts[1:], 1)
+        ]
+        replies = await asyncio.gather(*(whole(self.service, each) for each in others))
+        return [*first, *(reply for own in replies for reply in own)]
 
     async def _best(self, admitted: AdmittedRequest, tests: Tests) -> Verified:
         result = await verified(self.service, admitted, tests, self.judge)
@@ -84,10 +117,8 @@ def openai_routes(answers: Answers) -> APIRouter:
     @routes.get("/v1/models")
     async def list_models() -> dict[str, Any]:
         """List the champion, under two names, and the other loaded versions."""
-        if service.catalog.serving is None:
-            raise Refused(503, "no_champion", service.catalog.fault, 5)
         loaded = [each.entry for each in service.pool.loaded.values()]
-        return models(service.catalog.serving, loaded)
+        return models(service.answering(), loaded)
 
     @routes.get("/v1/models/{model}")
     async def one_model(model: str) -> dict[str, Any]:
@@ -122,7 +153,10 @@ def openai_routes(answers: Answers) -> APIRouter:
             return Response(status_code=LEFT)
         replies, verdict = answer
         assert admitted.entry is not None
-        reply = completion(admitted.id, admitted.entry, admitted.weights, replies, chat=chat_)
+        made_by, prompts = (admitted.id, admitted.entry, admitted.weights), 1
+        if isinstance(body, TextRequest):
+            prompts = len(body.prompts)
+        reply = completion(*made_by, replies, chat=chat_, prompts=prompts)
         return JSONResponse(reply | verdict)
 
     return routes

@@ -20,12 +20,16 @@ from resources.config.serving import Serving
 from resources.home import NotReady
 from serving.gateway.guard import Guard
 
+TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"connection: close\r\ncontent-length: 0\r\n\r\n"
+)
 H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Closes a connection whose request head does not arrive within `head_s`, or whose client reads
-    nothing for `read_s`.
+    """Closes a connection whose request head does not arrive within `head_s` or is larger than
+    about `head_bytes`, or whose client reads nothing for `read_s`.
 
     An offer to speak HTTP/2 is ignored, as the standard allows: uvicorn would lose the body of such
     a request. Java's own client makes it with its first one.
@@ -33,6 +37,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     head_s = 10.0
     read_s = 20.0
+    head_bytes = 65_536
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -41,12 +46,17 @@ class PatientProtocol(HttpToolsProtocol):
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
+        self._arrived += len(data)
         if self._head is None and self.cycle is not None and self.cycle.response_complete:
             self._expect_head()
         if self._head and b"h2c" in data:
             head, end, body = data.partition(b"\r\n\r\n")
             data = H2C.sub(b"", head + end[:2]) + end[2:] + body
         super().data_received(data)
+        # Before it is known whose request it is, no more is kept than a head needs.
+        if self._head and self._arrived > self.head_bytes and not self.transport.is_closing():
+            self.transport.write(TOO_LARGE)
+            self.transport.close()
 
     def on_headers_complete(self) -> None:
         if self._head:
@@ -71,6 +81,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _expect_head(self) -> None:
         self._head = self.loop.call_later(self.head_s, self.transport.close)
+        self._arrived = 0
 
 
 class Server(uvicorn.Server):

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from math import inf
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
@@ -26,7 +27,7 @@ from serving.completion import (
     Unsupported,
     one_line,
 )
-from serving.gateway.catalog import Catalog
+from serving.gateway.catalog import NO_CHAMPION, Catalog
 from serving.gateway.declined import MAX_READ, asks_for_code, declined
 from serving.gateway.observations import FALLBACK, NAMED, ErrorKind, Observation
 from serving.gateway.pool import LoadedVersion, VersionPool
@@ -37,6 +38,8 @@ from serving.running_clock import RunningClock, running_clock
 CHAMPION = "champion"
 # Errors after which another version may answer.
 UNSEEN = ("engine", "timeout", "unavailable", "suspended")
+ANSWERED = ("", "declined", "shaped")
+FEW = 16  # tokens; an answer of fewer is the beginning of one
 logger = logging.getLogger(__name__)
 
 
@@ -47,7 +50,7 @@ class AdmittedRequest:
     carries tests. entry, weights: the version that answers and the hash of its tensors, known with
     the first piece. held: takes the observations, which the caller
     completes and records; None: they are recorded at once. version: that a proxy in front has
-    chosen for this request; None: the router chooses.
+    chosen for this request; None: the router chooses. timeout_s: that the client allows.
     """
 
     request: EngineRequest
@@ -62,6 +65,7 @@ class AdmittedRequest:
     weights: str = ""
     held: list[Observation] | None = None
     version: int | None = None
+    timeout_s: float | None = None
 
     @cached_property
     def unit(self) -> str:
@@ -73,7 +77,8 @@ class AdmittedRequest:
 @dataclass
 class _Attempt:
     """What is measured while one version answers. client_s: seconds that the client took to read;
-    they say nothing of the version. texts: beginning of each completion.
+    they say nothing of the version. texts: beginning of each completion. cut: one was as long as
+    the client allows.
     """
 
     clock: RunningClock
@@ -83,7 +88,7 @@ class _Attempt:
     completion_tokens: int = 0
     error: ErrorKind = ""
     texts: dict[int, str] = field(default_factory=dict)
-    tools: bool = False
+    cut: bool = False
 
     def __post_init__(self) -> None:
         self.began, self._stood_still = self.clock.now(), self.clock.stood_still
@@ -104,14 +109,19 @@ class _Attempt:
         self.completion_tokens += delta.tokens
         if len(text := self.texts.get(delta.index, "")) < MAX_READ:
             self.texts[delta.index] = text + delta.text
-        self.tools |= bool(delta.tool_calls)
+        self.cut |= delta.ending == "length"
 
-    def declined(self, admitted: AdmittedRequest) -> bool:
-        """Return whether no completion is an answer."""
-        if self.tools:
-            return False
-        asked = admitted.tests or asks_for_code(admitted.request.chat)
-        return all(declined(text, asked) for text in self.texts.values())
+    def ended(self, admitted: AdmittedRequest) -> ErrorKind:
+        """Return the kind of a complete answer: whether no completion is one, and whether the
+        client's tools, stop words or number of tokens have shaped it.
+        """
+        request = admitted.request
+        if request.needs or request.stop or request.max_tokens < FEW:
+            return "shaped"
+        asked = admitted.tests or asks_for_code(request.chat)
+        if not all(declined(text, asked) for text in self.texts.values()):
+            return ""
+        return "shaped" if self.cut else "declined"
 
 
 class Service:
@@ -151,20 +161,34 @@ class Service:
         except LookupError as error:
             message = str(error.args[0]) if error.args else "no champion"
             raise Refused(503, "no_champion", message, 5) from error
-        serving = self.catalog.serving
-        others = [entry.version for entry in (serving, self.catalog.before(serving)) if entry]
-        versions = dict.fromkeys([choice.version, *others])
-        loaded_versions = [self.pool.loaded[v] for v in versions if v in self.pool.loaded]
-        if not loaded_versions:
+        if not (loaded_versions := self.backups(choice.version)):
             raise Refused(503, "not_loaded", self.catalog.fault or "no version is loaded", 5)
         return choice, loaded_versions
+
+    def answering(self) -> Entry:
+        """Return the version that answers requests for the champion: the ledger's, or the one that
+        the releases left in front of users. Raises Refused without one.
+        """
+        try:
+            return self.catalog.entries[self.router.versions()[0]]
+        except LookupError as error:
+            message = str(error.args[0]) if error.args else NO_CHAMPION
+            raise Refused(503, "no_champion", message, 5) from error
+
+    def backups(self, version: int) -> list[LoadedVersion]:
+        """Return the loaded versions that may answer a request for this one, best first."""
+        serving = self.catalog.serving
+        others = [entry.version for entry in (serving, self.catalog.before(serving)) if entry]
+        versions = dict.fromkeys([version, *others])
+        return [self.pool.loaded[v] for v in versions if v in self.pool.loaded]
 
     async def stream(self, admitted: AdmittedRequest) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completions. Closing the generator stops the work.
 
         A version that fails before its first piece is replaced by the next one. Raises Refused.
         """
-        deadline = asyncio.get_running_loop().time() + self.settings.deadline_s
+        patience_s = min(admitted.timeout_s or inf, self.settings.deadline_s)
+        deadline = asyncio.get_running_loop().time() + patience_s
         choice, versions = self.route(admitted)
         for at, loaded in enumerate(versions):
             own = loaded.entry.version == choice.version
@@ -200,6 +224,7 @@ class Service:
     ) -> AsyncGenerator[Delta, None]:
         """Yield one version's pieces, and record what happened. Raises Refused and _Failed."""
         attempt, breaker = _Attempt(self.clock), loaded.breaker
+        began = asyncio.get_running_loop().time()
         attempt.error = "gone"  # unless the end is reached, or something else happens
         try:
             async with (
@@ -216,17 +241,21 @@ class Service:
                         yield delta
                     finally:
                         attempt.client_s += self.clock.now() - given
-            attempt.error = "declined" if attempt.declined(admitted) else ""
+            attempt.error = attempt.ended(admitted)
         except (PromptTooLong, Unsupported) as error:
             attempt.error = "refused"
-            code = "context_length_exceeded" if isinstance(error, PromptTooLong) else "unsupported"
-            raise Refused(400, code, str(error)) from error
+            chat, needs = admitted.request.chat, admitted.request.needs
+            if isinstance(error, PromptTooLong):
+                param = "prompt" if isinstance(chat, str) else "messages"
+                raise Refused(400, "context_length_exceeded", str(error), param=param) from error
+            raise Refused(400, "unsupported", str(error), param=next(iter(needs), None)) from error
         except Refused as refusal:
             kinds: dict[int, ErrorKind] = {408: "gone", 429: "overloaded"}
             attempt.error = kinds.get(refusal.status, "timeout")
             raise
         except TimeoutError as error:
-            attempt.error = "timeout"
+            own = asyncio.get_running_loop().time() < began + self.settings.deadline_s
+            attempt.error = "gone" if admitted.timeout_s and own else "timeout"
             late = Refused(504, "timeout", "the model did not answer in time")
             if stood_still_s := attempt.suspended_s:
                 message = f"the gateway stood still for {stood_still_s:.0f} s: try again"
@@ -241,8 +270,8 @@ class Service:
             seconds = attempt.seconds
             if attempt.error in ("engine", "timeout") and attempt.suspended_s:
                 attempt.error = "suspended"
-            if attempt.error in ("", "declined", "engine", "timeout"):
-                breaker.record(attempt.error in ("", "declined"), seconds)
+            if attempt.error in (*ANSWERED, "engine", "timeout"):
+                breaker.record(attempt.error in ANSWERED, seconds)
             else:
                 breaker.leave()
             self._record(admitted, choice, attempt, seconds, shadow)

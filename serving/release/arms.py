@@ -14,25 +14,33 @@ from resources.registry.releases import Release
 from serving.gateway.observations import Observation, Observations
 from serving.release.checkpoint import keep_sum, kept_sum
 from serving.release.comparison import ArmComparison
-from serving.release.plan import allocations, recorded_plan
+from serving.release.plan import ReleasePlan, allocations, recorded_plan
 
 EVERY = 20_000  # observations between two checkpoints
 logger = logging.getLogger(__name__)
 
 
-class FirstPlace:
-    """Where each user of an experiment was first seen: in which step, answered by which version.
+class FirstRequests:
+    """The users that were seen. Of each the first request counts alone, whatever it carries.
 
-    Only there he counts. Shares change with the results, and a user who came back would be counted
-    again by a rule that depends on his own earlier values.
+    A user keeps his version, and the answer names it: after the first one he could choose requests
+    that harm it. Shares change with the results, and requests of a user resemble each other.
     """
 
-    def __init__(self) -> None:
-        self.places: dict[str, tuple[int, int]] = {}
+    def __init__(self, plan: ReleasePlan) -> None:
+        self.plan = plan
+        self.seen: set[str] = set()
 
-    def holds(self, row: Observation) -> bool:
-        place = (row.step, row.version)
-        return self.places.setdefault(row.unit, place) == place
+    def admits(self, row: Observation) -> bool:
+        if not self.plan.sticky:  # each request is a unit of its own, assigned by chance
+            return True
+        # While a shadow answers copies nobody sees a version, so what comes after it is new.
+        steps = self.plan.steps
+        unseen = not self.plan.experiment and row.step < len(steps) and steps[row.step].shadow
+        unit = f"{'+-'[row.shadow]}{'=' * unseen}{row.unit}"
+        new = unit not in self.seen
+        self.seen.add(unit)
+        return new
 
 
 class Arms:
@@ -49,7 +57,7 @@ class Arms:
         """Forget all observations."""
         self.shares = allocations(release, self.plan)
         self.read = self.requests = self.checkpoint = 0
-        self._first = FirstPlace()
+        self._first = FirstRequests(self.plan)
         self.comparisons = {
             version: ArmComparison(
                 self.plan,
@@ -88,16 +96,11 @@ class Arms:
         if self.plan.experiment:  # another controller may have recorded a step since `release`
             rows = list(takewhile(lambda row: row[1].step < len(self.shares), rows))
         self.requests += len(rows)
-        counted = [row for _, row in rows if self.counts(row)]
+        counted = [row for _, row in rows if self._first.admits(row)]
         for comparison in self.comparisons.values():
             comparison.add(counted)
         self.read = rows[-1][0] if rows else self.read
         return bool(rows)
-
-    def counts(self, row: Observation) -> bool:
-        """Return whether an observation is one of the comparison's."""
-        once = self.plan.experiment and self.plan.sticky
-        return not once or self._first.holds(row)
 
     def save(self, release: Release, observations: Observations) -> None:
         """Keep the sum if it has grown by many observations."""
@@ -110,14 +113,14 @@ class Arms:
         return {
             "read": self.read,
             "requests": self.requests,
-            "places": self._first.places,
+            "seen": sorted(self._first.seen),
             "comparisons": [(v, each.state()) for v, each in self.comparisons.items()],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.read, self.requests = state["read"], state["requests"]
         self.checkpoint = self.requests
-        self._first.places = {unit: tuple(place) for unit, place in state["places"].items()}
+        self._first.seen = set(state["seen"])
         for version, own in state["comparisons"]:
             self.comparisons[version].restore(own)
 

@@ -16,7 +16,7 @@ from artifacts.hashing import hash_data
 from resources.registry.releases import Release
 from serving.gateway.observations import Observations
 
-FORMAT = 2  # of the sum: raise it when the sum of the same rows becomes another one
+FORMAT = 3  # of the sum: raise it when the sum of the same rows becomes another one
 logger = logging.getLogger(__name__)
 
 

@@ -16,12 +16,18 @@ from threading import Event as Stop
 
 from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
-from resources.registry.releases import Event, Kind, Release, ReleaseMoved, Releases
-from serving.experiment.decision import decide
+from resources.registry.releases import Event, Release, ReleaseMoved, Releases
+from serving.experiment.decision import ExperimentDecision, decide
 from serving.gateway.observations import Observations
 from serving.gateway.replicas import GatewayReplicas
 from serving.release.arms import Arms
-from serving.release.evidence import analyses_of, decision_of, evidence_of, waiting_for
+from serving.release.evidence import (
+    analyses_of,
+    decision_of,
+    evidence_of,
+    undecided_for,
+    waiting_for,
+)
 from serving.release.experiment import Action, breach_in, next_of
 from serving.release.step_clock import StepClock
 
@@ -120,9 +126,13 @@ class Controller:
             return None
         if not arms.plan.steps:
             return "promoted", 0, {"reasons": ["The plan has no steps."]}
-        if waiting_for(release, arms, self.step_clock.now(release, self.clock())):
-            return None
-        return self._forward(release, progress)
+        ran_s = self.step_clock.ran(release, self.clock())
+        over = _agreed(release) or not waiting_for(release, arms, ran_s)
+        if over and (action := self._forward(release, progress)):
+            return action
+        if reason := undecided_for(release, arms, self.clock()):
+            return self._undecided(release, arms, reason)
+        return None
 
     def _fault(self, release: Release, arms: Arms) -> str:
         """Return why a version cannot answer any more; "" if all can."""
@@ -147,25 +157,47 @@ class Controller:
         arms, plan, step = progress.arms, progress.arms.plan, release.step
         if plan.experiment:
             return self._seldom(progress, lambda: next_of(release, arms, self.observations))
-        now = plan.steps[step]
-        if now.shadow and not _agreed(release):
-            reason = "The shadow has answered enough: resume to promote it, or abort."
-            return "paused", step, {"reasons": [reason], **evidence_of(arms)}
-        pairs = arms.first.pairs(step)
+        now, pairs = plan.steps[step], arms.first.pairs(step)
         reasons = [f"{now.title}: no guardrail was breached in {pairs} pairs."]
-        if step + 1 < len(plan.steps):
-            return "step", step + 1, {"reasons": reasons, **evidence_of(arms)}
-        if plan.gain is None:
+        if now.watch:
             return "promoted", step, {"reasons": reasons, **evidence_of(arms)}
+        if now.shadow and _agreed(release):
+            return "step", step + 1, {"reasons": ["A person agreed."], **evidence_of(arms)}
+        if not plan.decides(step):
+            return "step", step + 1, {"reasons": reasons, **evidence_of(arms)}
+        if not arms.first.cleared():
+            return None
+        if plan.gain is None:
+            return self._decided(release, arms, decision_of(arms.first, None))
         return self._seldom(progress, lambda: self._gained(release, arms))
 
     def _gained(self, release: Release, arms: Arms) -> Action | None:
         analysis = analyses_of(release, arms, self.observations)[release.challenger]
-        decision = decision_of(arms.first, analysis)
-        if decision.kind == "continue" or analysis is None:
+        return self._decided(release, arms, decision_of(arms.first, analysis)) if analysis else None
+
+    def _decided(self, release: Release, arms: Arms, decision: ExperimentDecision) -> Action | None:
+        """Return the event of a decision at the step that decides; None while it waits."""
+        step, detail = release.step, {"reasons": list(decision.reasons), **evidence_of(arms)}
+        if decision.kind == "continue":
             return None
-        end: Kind = "promoted" if decision.kind == "deploy" else "rolled_back"
-        return end, release.step, {"reasons": list(decision.reasons), **evidence_of(arms)}
+        if decision.kind == "keep":
+            return "rolled_back", step, detail
+        if arms.plan.steps[step].shadow:
+            ask = "The shadow is no worse: resume to go on, or abort."
+            return "paused", step, detail | {"reasons": [ask, *decision.reasons]}
+        return "step", step + 1, detail
+
+    def _undecided(self, release: Release, arms: Arms, reason: str) -> Action:
+        """Return the end of a release that shows neither harm nor its absence in time. After a
+        shadow, which harms nobody, a person is asked.
+        """
+        reasons = [reason]
+        if not arms.plan.experiment:
+            reasons += decision_of(arms.first, None).reasons
+        if not arms.plan.experiment and arms.plan.steps[release.step].shadow:
+            ask = "Resume to go on all the same, or abort."
+            return "paused", release.step, {"reasons": [*reasons, ask], **evidence_of(arms)}
+        return "aborted", release.step, {"undecided": True, "reasons": reasons, **evidence_of(arms)}
 
     def _seldom(
         self, progress: ReleaseProgress, look: Callable[[], Action | None]

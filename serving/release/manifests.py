@@ -35,7 +35,7 @@ def shares_of(release: Release) -> dict[int, float]:
     shares = dict.fromkeys(release.challengers, 0.0)
     if release.state == "promoted":
         shares[release.challenger] = 1.0
-    elif release.open and plan.steps and not plan.steps[0].shadow:
+    elif release.open and plan.steps and (plan.experiment or not plan.steps[release.step].shadow):
         shares |= allocations(release, plan)[release.step]
     return {release.champion: 1 - sum(shares.values()), **shares}
 

@@ -87,7 +87,7 @@ function challenger(arm, several) {
 }
 
 function show(view) {
-  const ended = ["aborted", "rolled_back"].includes(view.state);
+  const ended = ["aborted", "undecided", "rolled_back"].includes(view.state);
   const several = view.challengers.length > 1;
   $("title").textContent = `Version${several ? "s" : ""} ${view.challengers.join(", ")} beside version ${view.champion}, ${view.strategy}`;
   $("state").textContent = words(view.state);
@@ -98,6 +98,10 @@ function show(view) {
     made.append(element("small", `${step.pairs} pairs; ${step.units.join(" + ")} users or requests`));
     return made;
   }), element("li", "all", view.state === "promoted" ? "done" : "next"));
+  $("moves").hidden = !["running", "paused"].includes(view.state);
+  for (const button of $("moves").children) {
+    button.hidden = button.dataset.move === (view.state === "paused" ? "pause" : "resume");
+  }
   $("waiting").textContent = view.waiting ? `This step ${view.waiting}.` : "";
   $("arms").replaceChildren(...view.arms.map((arm) => challenger(arm, several)));
   if (!view.arms.length) $("arms").append(...view.decision.reasons.map((reason) => element("p", reason)));
@@ -113,9 +117,10 @@ function show(view) {
 
 class KeyNeeded extends Error {}
 
-async function fetched(path) {
+async function fetched(path, options = {}) {
   const key = sessionStorage.getItem(KEY);
-  const response = await fetch(path, key ? { headers: { Authorization: `Bearer ${key}` } } : {});
+  const headers = { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
+  const response = await fetch(path, { ...options, headers });
   if ([401, 403].includes(response.status)) throw new KeyNeeded(key ? "This is not an operator's key." : "");
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
   return response.json();
@@ -159,6 +164,22 @@ async function look() {
   }
 }
 
+// A person moves the release that is shown; an abort is asked about.
+async function move(event) {
+  const name = event.target.dataset.move;
+  if (!name || (name === "abort" && !confirm("End the release? All requests go to the champion."))) return;
+  const path = `/releases/${encodeURIComponent($("which").value)}/${name}`;
+  try {
+    await fetched(path, { method: "POST", body: JSON.stringify({ reason: `${name} on the page` }) });
+  } catch (error) {
+    $("trouble").textContent = `The release was not changed (${error.message}).`;
+    $("trouble").hidden = false;
+    return;
+  }
+  look();
+}
+
+$("moves").addEventListener("click", move);
 $("which").addEventListener("change", look);
 $("entry").addEventListener("submit", (event) => {
   event.preventDefault();

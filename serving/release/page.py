@@ -9,21 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, HTTPException
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import Field
 
 from resources.home import Home
 from resources.registry.ledger import Ledger, LedgerChanged
 from resources.registry.ledger_database import LedgerUnreachable
-from resources.registry.releases import Release, Releases
+from resources.registry.releases import Kind, Release, ReleaseMoved, Releases
 from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused
+from serving.openai import Strict
 from serving.page_headers import HEADERS
 from serving.release.view import Views, overview
 
+MOVES: dict[str, Kind] = {"pause": "paused", "resume": "resumed", "abort": "aborted"}
 FOLDER = Path(__file__).parent
+
+
+class Reason(Strict):
+    """Why a person moves a release; recorded with the event."""
+
+    reason: str = Field("", max_length=500)
 
 
 def release_routes(home: Home, ledger: Ledger) -> APIRouter:
@@ -57,6 +66,24 @@ def release_routes(home: Home, ledger: Ledger) -> APIRouter:
     def script() -> Response:
         """The page's script."""
         return _file("page.js", "text/javascript")
+
+    @routes.get("/", include_in_schema=False)
+    def root() -> Response:
+        """Lead a person to the page."""
+        return RedirectResponse("/releases/page", 303)
+
+    @routes.post("/releases/{name}/{move}")
+    def moved(name: str, move: Literal["pause", "resume", "abort"], body: Reason) -> dict[str, str]:
+        """Pause, resume or abort a release, as an operator."""
+        release = found(releases, name)
+        with readable():
+            try:
+                releases.append(
+                    release.last, MOVES[move], {"reasons": [body.reason or f"{move} by hand"]}
+                )
+            except ReleaseMoved as error:
+                raise Refused(409, "release_moved", str(error)) from error
+            return {"id": release.id, "state": found(releases, release.id).state}
 
     @routes.get("/releases/{name}")
     def one_release(name: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ In: the settings and a strategy. Out: a `ReleasePlan`, and how much traffic it n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import NamedTuple
 
@@ -16,34 +17,39 @@ from resources.config.release import ReleaseSettings, Strategy
 from resources.registry.releases import Release
 from serving.experiment.guardrail import Guardrail, guardrail_level
 
-QUALITY = "failed tests"
-SPEED = "seconds"
+ERRORS, REFUSALS, TOKENS = "errors", "refusals", "tokens"
+FIRST_TOKEN, SECONDS, QUALITY = "first token", "seconds", "failed tests"
 DROPS = (0.02, 0.05, 0.2)  # differences for which a plan states its needs
 
 
 class ReleaseStep(BaseModel):
     """One step of a release.
 
-    share: of the challenger. shadow: it answers a copy of all traffic, and nobody sees it.
+    share: of the challenger. shadow: it answers a copy of all traffic, and nobody sees it. watch:
+    the last step, after the decision.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     share: float
     shadow: bool = False
+    watch: bool = False
 
     @property
     def title(self) -> str:
-        return "shadow" if self.shadow else f"{100 * self.share:.3g} %"
+        share = f"{100 * self.share:.3g} %"
+        return "shadow" if self.shadow else f"{share}, watched" if self.watch else share
 
 
 class ReleasePlan(BaseModel):
     """The steps and guardrails of a release.
 
-    level: share of alpha of each guardrail. A release without steps promotes at once.
+    level: share of alpha of each guardrail. trusted: ids of the API keys that count without limit.
+    A release without steps promotes at once.
 
-    After the last step the challenger gets all traffic; after a shadow step a person decides. An
-    experiment begins with equal shares, its only planned step; its record has the later ones.
+    The step before the watched one decides: every guardrail must be cleared there, or, of a shadow,
+    a person agree. After the last step the challenger gets all traffic. An experiment begins with
+    equal shares, its only planned step; its record has the later ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,17 +59,28 @@ class ReleasePlan(BaseModel):
     guardrails: tuple[Guardrail, ...]
     level: float
     bake_s: float
+    watch_s: float
     min_pairs: int
     sticky: bool
     gain: float | None
-    users_per_key: int
+    trusted: tuple[str, ...]
     key_share: float
     max_pairs: int
+    max_days: float
     failed_gateways: float
 
     @property
     def experiment(self) -> bool:
         return self.strategy == "experiment"
+
+    @property
+    def alpha(self) -> float:
+        """Chance at most that this challenger is promoted though it is worse than a margin."""
+        return self.level * len(self.guardrails)
+
+    def decides(self, step: int) -> bool:
+        """Whether the guardrails must be cleared in this step."""
+        return not self.steps[step].watch and all(later.watch for later in self.steps[step + 1 :])
 
 
 def recorded_plan(release: Release) -> ReleasePlan:
@@ -94,21 +111,28 @@ class Need(NamedTuple):
 
 
 def plan_of(
-    settings: ReleaseSettings, strategy: Strategy, number: int, challengers: int = 1
+    settings: ReleaseSettings,
+    strategy: Strategy,
+    number: int,
+    challengers: int = 1,
+    trusted: Sequence[str] = (),
 ) -> ReleasePlan:
-    """Return the plan of the number-th release, 1 for the first."""
+    """Return the plan of the number-th release, 1 for the first. trusted: ids of keys."""
+    most = 1 - settings.holdback
+    watched = ReleaseStep(share=most, watch=True)
     steps = {
-        "gradual": tuple(ReleaseStep(share=share) for share in settings.shares),
-        "blue-green": (ReleaseStep(share=1 - settings.holdback),),
-        "shadow": (ReleaseStep(share=0.5, shadow=True),),
+        "gradual": (*(ReleaseStep(share=share) for share in settings.shares), watched),
+        "blue-green": (ReleaseStep(share=most), watched),
+        "shadow": (ReleaseStep(share=0.5, shadow=True), watched),
         "immediate": (),
         "experiment": (ReleaseStep(share=1 / (challengers + 1)),),
     }[strategy]
     guardrails = (
-        Guardrail("errors", margin=settings.errors_margin),
-        Guardrail("refusals", margin=settings.refusals_margin),
-        Guardrail(SPEED, settings.latency_limit_s, settings.latency_margin_s),
-        Guardrail("tokens", settings.tokens_limit, settings.tokens_margin),
+        Guardrail(ERRORS, margin=settings.errors_margin),
+        Guardrail(REFUSALS, margin=settings.refusals_margin),
+        Guardrail(FIRST_TOKEN, margin=settings.slow_margin, ratio=settings.slow_ratio),
+        Guardrail(SECONDS, margin=settings.slow_margin, ratio=settings.slow_ratio),
+        Guardrail(TOKENS, settings.tokens_limit, settings.tokens_margin),
         Guardrail(QUALITY, margin=settings.quality_margin),
     )
     every = number if settings.alpha_over == "all" else None
@@ -118,12 +142,14 @@ def plan_of(
         guardrails=guardrails,
         level=guardrail_level(settings.alpha, len(guardrails), challengers, every),
         bake_s=settings.bake_s,
+        watch_s=settings.watch_s,
         min_pairs=settings.min_pairs,
         sticky=settings.sticky,
         gain=settings.gain or 0.0 if strategy == "experiment" else settings.gain,
-        users_per_key=settings.users_per_key,
+        trusted=tuple(trusted),
         key_share=settings.key_share,
         max_pairs=settings.max_pairs,
+        max_days=settings.max_days,
         failed_gateways=settings.failed_gateways,
     )
 

@@ -14,22 +14,25 @@ from serving.running_clock import running_clock
 
 
 class StepClock:
-    """Measures how long a step has lasted.
+    """Measures how long a step has run; pauses do not count.
 
     steady: seconds that never go back.
     """
 
     def __init__(self, steady: Callable[[], float] | None = None) -> None:
         self.steady = steady or running_clock().now
-        self._step: tuple[str, int] | None = None
+        self._since: tuple[str, float] | None = None
         self._began = 0.0  # on the steady clock
 
-    def now(self, release: Release, wall: float) -> float:
-        """Return the present on the record's clock: the step's beginning and what has passed.
+    def ran(self, release: Release, wall: float) -> float:
+        """Return the seconds that the present step has run.
 
         wall: the machine's clock, in seconds since 1970.
         """
-        if self._step != (release.id, release.step):
-            age = max(0.0, wall - release.step_since)
-            self._step, self._began = (release.id, release.step), self.steady() - age
-        return release.step_since + self.steady() - self._began
+        _, before, since = release.running()
+        if since is None:
+            return before
+        if self._since != (release.id, since):
+            age = max(0.0, wall - since)
+            self._since, self._began = (release.id, since), self.steady() - age
+        return before + self.steady() - self._began

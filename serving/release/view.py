@@ -18,6 +18,7 @@ from serving.release.arms import Arms
 from serving.release.comparison import ArmComparison
 from serving.release.evidence import analyses_of, decision_of, guardrails_of, waiting_for
 from serving.release.plan import ReleasePlan, needs
+from serving.release.step_clock import StepClock
 
 NEWEST = 6  # steps of an experiment that are shown
 
@@ -51,7 +52,7 @@ def details(
     ]
     waiting = ""
     if release.state == "running":
-        waiting = waiting_for(release, arms, time.time())
+        waiting = waiting_for(release, arms, StepClock(time.monotonic).ran(release, time.time()))
     return (
         _facts(release)
         | {

@@ -31,12 +31,25 @@ def weights(tmp_path: Path, site: Site) -> Path:
 def test_deploy_says_beforehand_what_the_release_needs(
     ratchet: Called, site: Site, weights: Path, tmp_path: Path
 ) -> None:
-    code, out, _ = ratchet(tmp_path, "deploy", "3")
+    code, out, _ = ratchet(tmp_path, "deploy", "3", "--yes")
     assert code == 0
-    assert "release-0001: version 3 beside version 2, gradual" in out
-    assert "steps: 1 %, 5 %, 25 %, 50 %" in out
-    assert "20 points more failures at 50 %: shown after about" in out
+    assert "version 3 beside version 2, gradual" in out
+    assert "5,000" in out  # requests for 50 pairs at 1 %
+    assert "no request was answered in the last day" in " ".join(out.split())
     assert site.last().open
+
+
+def test_deploy_asks_before_it_moves_requests_back_and_before_it_takes_months(
+    ratchet: Called, site: Site, weights: Path, tmp_path: Path
+) -> None:
+    site.send(70)
+    code, out, error = ratchet(tmp_path, "deploy", "3")
+    assert code == 2
+    assert "days" in out
+    assert "Version 3 answers everything now; this moves 99 % back to version 2" in error
+    assert "it takes about" in error
+    assert "--strategy shadow" in error
+    assert site.releases.all() == []
 
 
 def test_a_version_with_a_changed_byte_is_not_deployed(
@@ -61,7 +74,7 @@ def test_the_old_name_of_the_command_is_refused_with_the_new_one(
 def test_a_second_deploy_names_the_open_release(
     ratchet: Called, weights: Path, tmp_path: Path
 ) -> None:
-    ratchet(tmp_path, "deploy", "champion", "--strategy", "shadow")
+    ratchet(tmp_path, "deploy", "champion", "--strategy", "shadow", "--yes")
     code, _, error = ratchet(tmp_path, "deploy", "champion")
     assert code == 2
     assert "release-0001 of version 3 is running" in error
@@ -72,7 +85,7 @@ def test_status_shows_both_arms_and_the_reasons(
 ) -> None:
     site.open()
     while site.last().open:
-        site.send(100, errors=(0.0, 0.6))
+        site.send(100, errors=(0.0, 0.9))
         site.tick()
     code, out, _ = ratchet(tmp_path, "release", "status")
     assert code == 0
@@ -90,9 +103,9 @@ def test_several_versions_are_an_experiment_and_status_shows_each(
         folder.mkdir()
         (folder / "model.safetensors").write_bytes(name.encode())
         promote(Home(tmp_path), name, folder)
-    code, out, _ = ratchet(tmp_path, "deploy", "4", "5")
+    code, out, _ = ratchet(tmp_path, "deploy", "4", "5", "--yes")
     assert code == 0
-    assert "release-0001: versions 4, 5 beside version 3, experiment" in out
+    assert "versions 4, 5 beside version 3, experiment" in out
     assert "until a gain above 0 is shown" in out
     site.router.refresh()
     site.send(200, passes=(0.5,) * 5)

@@ -45,7 +45,7 @@ class Clients:
         sent = 0
         while not self.stop.wait(0.01):
             sent += 1
-            body: dict[str, Any] = {"user": f"user {client} {sent}", "max_tokens": 4}
+            body: dict[str, Any] = {"user": f"user {client} {sent}", "max_tokens": 16}
             if self.word:
                 body["messages"] = [{"role": "user", "content": self.word}]
             if self.faults and sent % self.faults == 0:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from resources.registry.releases import NoRelease, deployed
-from serving.release.arms import Arms
+from serving.release.arms import Arms, FirstRequests
 from serving.release.controller import Controller
-from serving.release.opening import open_release
+from serving.release.plan import recorded_plan
 from serving.release.router import ReleaseRouter
 from serving.release.view import details
-from tests.serving.traffic import SETTINGS, Site
+from tests.serving.traffic import SETTINGS, Site, open_release
 
 
 def later() -> float:
@@ -123,16 +123,16 @@ def test_a_user_counts_where_he_was_first_seen(site: Site) -> None:
     release = site.experiment()
     site.send(200, passes=(0.5,) * 4)
     rows = [row for _, row in site.observations.read()]
-    arms = Arms(release)
-    assert all(arms.counts(row) for row in rows)
-    assert not any(arms.counts(replace(row, step=1)) for row in rows)
-    assert not any(arms.counts(replace(row, version=row.version % 4 + 1)) for row in rows)
+    first = FirstRequests(recorded_plan(release))
+    assert all(first.admits(row) for row in rows)
+    assert not any(first.admits(replace(row, step=1)) for row in rows)
+    assert not any(first.admits(replace(row, version=row.version % 4 + 1)) for row in rows)
 
 
 def test_a_dropped_challenger_costs_the_others_no_pair(site: Site) -> None:
     site.experiment(SETTINGS.model_copy(update={"min_pairs": 10**6}))
     for _ in range(30):
-        site.send(37, (0.0, 0.4, 0.0, 0.0))
+        site.send(37, (0.0, 0.8, 0.0, 0.0))
         site.tick()
     assert site.last().step == 1  # version 2 was dropped
     arms = Arms(site.last())
@@ -141,7 +141,7 @@ def test_a_dropped_challenger_costs_the_others_no_pair(site: Site) -> None:
     for version in (3, 4):
         own = sum(row.version == version for row in rows)
         champion = sum(row.version == 1 for row in rows)
-        pairs = arms.comparisons[version].watches[0].differences.count
+        pairs = arms.comparisons[version].watches[0].differences.evidence.count
         assert pairs >= min(own, champion) - 40  # those that wait, or found no partner in time
         assert len(arms.comparisons[version].watches[0].pairings) == 1
 
@@ -161,10 +161,10 @@ def test_a_rollback_of_one_challenger_in_the_ledger_ends_the_experiment(site: Si
 
 def test_several_versions_have_one_strategy(site: Site) -> None:
     with pytest.raises(NoRelease, match="several are an experiment"):
-        open_release(site.ledger, site.releases, SETTINGS, 2, 3, strategy="gradual", why="")
-    release = open_release(site.ledger, site.releases, SETTINGS, 2, 3, 4, why="")
+        open_release(site.ledger, site.releases, SETTINGS, 2, 3, strategy="gradual")
+    release = open_release(site.ledger, site.releases, SETTINGS, 2, 3, 4)
     assert (release.champion, release.challengers) == (1, (2, 3, 4))
-    assert release.plan["level"] == pytest.approx(0.05 / 15)
+    assert release.plan["level"] == pytest.approx(0.05 / 18)
 
 
 def test_the_view_shows_every_arm_with_intervals(site: Site) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from math import exp
 from pathlib import Path
 
 import pytest
 
 from artifacts.hashing import hash_data
-from evaluation.statistics.online.confidence_sequence import mean_sequence, p_value
-from evaluation.statistics.online.running_sequence import RunningSequence
+from evaluation.statistics.online.confidence_sequence import log_capital, mean_sequence
+from serving.experiment.guardrail import Guardrail, HarmSequence
 from serving.gateway.observations import Observations
 from serving.release import arms as arms_module
 from serving.release.arms import Arms
@@ -115,11 +116,15 @@ def test_the_sum_of_another_release_is_not_used(site: Site) -> None:
 
 def test_a_sequence_in_parts_is_the_sequence_at_once() -> None:
     values = [0.1 * (n % 11) - 0.5 for n in range(400)]
-    parts = RunningSequence(0.05, -1, 1)
+    guardrail = Guardrail("errors", margin=0.05)
+    parts = HarmSequence(guardrail)
     for number, value in enumerate(values):
         parts.add(value)
         if number % 90 == 0:
-            state, parts = json.loads(json.dumps(parts.state())), RunningSequence(0.05, -1, 1)
+            state, parts = json.loads(json.dumps(parts.state())), HarmSequence(guardrail)
             parts.restore(state)
-    assert parts.p_value == pytest.approx(p_value(values, 0.05, -1, 1))
-    assert parts.interval(0.1) == pytest.approx(mean_sequence(values, -1, 1, alpha=0.1))
+    harm = parts.harm(0.05, 0.05)
+    both = [log_capital([(1 + sign * v) / 2 for v in values], (1 + sign * 0.05) / 2)[-1]
+            for sign in (1, -1)]  # fmt: skip
+    assert [harm.p_value, harm.cleared_p] == pytest.approx([min(1, exp(-each)) for each in both])
+    assert harm.interval == pytest.approx(mean_sequence(values, -1, 1, alpha=0.1))

@@ -47,19 +47,6 @@ def test_the_official_client_finds_one_model_by_its_name(client: openai.OpenAI) 
 
 
 @pytest.mark.parametrize(
-    "extra",
-    [
-        {"frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}},
-        {"response_format": {"type": "text"}, "store": False, "parallel_tool_calls": True},
-    ],
-)
-def test_fields_that_change_nothing_are_accepted(served: str, extra: dict[str, Any]) -> None:
-    status, reply = ask(served, **extra)
-    assert status == 200
-    assert content(reply) == content(ask(served)[1])
-
-
-@pytest.mark.parametrize(
     "extra", [{"frequency_penalty": 0.5}, {"response_format": {"type": "json_object"}}]
 )
 def test_the_same_fields_with_another_value_are_refused_by_name(

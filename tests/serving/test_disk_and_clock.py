@@ -12,18 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from resources.config.release import ReleaseSettings
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.releases import Releases
 from serving.gateway.observations import Observations
-from serving.release.opening import open_release
 from tests.serving.gateway_server import ask, call, eventually, promote, running
 from tests.serving.test_release_gateway import gateway
 from tests.serving.test_serve_process import PATIENCE_S, free_port, serving
+from tests.serving.traffic import SETTINGS, open_release
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-STEPS = ReleaseSettings(shares=(0.5,), bake_s=0, min_pairs=10)
+STEPS = SETTINGS.model_copy(update={"shares": (0.5,), "min_pairs": 10})
 
 
 @pytest.fixture
@@ -83,7 +82,7 @@ def test_without_a_writable_disk_answers_continue_and_no_record_is_lost(
     site: Home, small_disk: Path
 ) -> None:
     with running(gateway(site)) as url:
-        open_release(Ledger(site.ledger), Releases(site.ledger), STEPS, 2, why="a test")
+        open_release(Ledger(site.ledger), Releases(site.ledger), STEPS, 2)
         for fault in ("full", "read-only"):
             first = ids(url, 3)
             eventually(partial(recorded, site, first))
@@ -133,7 +132,7 @@ def test_a_clock_that_jumps_by_an_hour_changes_nothing(
         monkeypatch.delenv("LD_PRELOAD")
         releases = Releases(home.ledger)
         steps = STEPS.model_copy(update={"shares": (0.3, 0.6), "bake_s": 10.0})
-        open_release(Ledger(home.ledger), releases, steps, 2, why="a test")
+        open_release(Ledger(home.ledger), releases, steps, 2)
         for step, jump_s in enumerate((3600, -3600)):
             ids(url, 60)
             offset.write_text(str(jump_s))

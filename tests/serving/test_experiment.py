@@ -15,7 +15,7 @@ from serving.experiment.analysis import Analysis, analyze
 from serving.experiment.assignment import CHAMPION, assigned, position
 from serving.experiment.decision import Primary, decide
 from serving.experiment.feedback import counted, outliers
-from serving.experiment.guardrail import Guardrail, Harm, guardrail_level, sequence_of, shown_harm
+from serving.experiment.guardrail import Guardrail, Harm, HarmSequence, guardrail_level
 from serving.gateway.observations import Feedback, Observation
 
 USERS = [f"user-{number}" for number in range(4000)]
@@ -56,10 +56,10 @@ def test_shares_above_one_are_refused() -> None:
 
 def measured(differences: Iterable[float], level: float) -> Harm:
     """Return the state of the guardrail after these pairs."""
-    sequence = sequence_of(ERRORS)
+    sequence = HarmSequence(ERRORS)
     for difference in differences:
         sequence.add(float(difference))
-    return shown_harm(ERRORS, sequence, level)
+    return sequence.harm(level, level)
 
 
 def test_a_harm_within_the_margin_is_no_breach() -> None:
@@ -105,8 +105,8 @@ def test_a_stuffer_stands_out_and_others_do_not() -> None:
     assert outliers(USERS[:7]) == {}
 
 
-def harm(p_value: float = 1.0, high: float = 0.0, pairs: int = 500) -> Harm:
-    return Harm(ERRORS, pairs, Interval(-1.0, high), p_value, 0.01)
+def harm(p_value: float = 1.0, cleared_p: float = 0.0, pairs: int = 500) -> Harm:
+    return Harm(ERRORS, pairs, Interval(-1.0, 1.0), p_value, 0.01, cleared_p, 0.05)
 
 
 QUALITY = Primary("verified", 500, Interval(0.01, 0.1))
@@ -134,7 +134,7 @@ def test_no_gain_is_trusted_if_requests_were_lost() -> None:
     ("harms", "primary", "reason"),
     [
         ([harm(pairs=10)], QUALITY, "10 of at least 100 pairs"),
-        ([harm(high=0.05)], QUALITY, "up to 0.05 worse is possible"),
+        ([harm(cleared_p=0.2)], QUALITY, "0.02 worse is not ruled out yet"),
         ([harm()], Primary("verified", 500, Interval(-0.1, 0.1)), "is not shown yet"),
         ([harm()], Primary("verified", 9, Interval(0.1, 0.9)), "9 of at least 100 pairs"),
     ],

@@ -25,12 +25,10 @@ from typing import Any
 import psutil
 import pytest
 
-from resources.config.release import ReleaseSettings
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.releases import Releases, deployed
 from serving.gateway.observations import Observations
-from serving.release.opening import open_release
 from tests.children import children
 from tests.resources.postgres import PASSWORD, postgres
 from tests.sandbox.engines import ray_cluster
@@ -38,12 +36,13 @@ from tests.serving import vllm_stand_in
 from tests.serving.gateway_server import call, eventually, promoted
 from tests.serving.test_replicas import replicas
 from tests.serving.test_serve_process import ROOT, free_port, ready
+from tests.serving.traffic import SETTINGS, open_release
 
 KILLS = int(os.environ.get("RATCHET_KILLS", "100"))
 CLIENTS, PAUSE_S = 3, 0.1  # seconds between two requests of a client
 FAILURES = (OSError, HTTPException, ValueError, KeyError)  # of a request
 PATIENCE_S = 300.0  # until everything runs again on a busy machine
-STEPS = ReleaseSettings(shares=(0.5,), bake_s=0, min_pairs=20, errors_margin=0.9)
+STEPS = SETTINGS.model_copy(update={"shares": (0.5,), "min_pairs": 20, "errors_margin": 0.9})
 
 
 class Gateway:
@@ -184,7 +183,7 @@ def kill_under_load(
             known = releases.all()
             if not (known and known[-1].open):
                 challenger = 3 - (deployed(known) or 1)
-                open_release(ledger, releases, STEPS, challenger, why="under load")
+                open_release(ledger, releases, STEPS, challenger)
             time.sleep(random.uniform(0, 0.5))
             way = random.choice(list(ways))
             ways[way]()

@@ -27,7 +27,7 @@ from serving.release.manifests import (
     shares_of,
 )
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
-from tests.serving.traffic import Site
+from tests.serving.traffic import Site, open_release
 
 CRDS = json.loads((Path(__file__).parent / "traffic_crds.json").read_text(encoding="utf-8"))
 HEADER = "x-ratchet-version"
@@ -59,7 +59,7 @@ def test_the_schemas_refuse_unknown_fields_and_wrong_types(site: Site) -> None:
 
 def test_every_manifest_is_valid_at_every_step_and_follows_the_record(site: Site) -> None:
     release, seen, kserve = site.open(), [], []
-    for _ in range(3):
+    for _ in range(4):
         for document in (
             http_route(release, ClusterNames(), HEADER),
             inference_service(release, ClusterNames(), "chain-0002"),
@@ -72,8 +72,9 @@ def test_every_manifest_is_valid_at_every_step_and_follows_the_record(site: Site
         site.send(200)
         site.tick()
         release = site.last()
-    assert seen == [{"1": 9000, "2": 1000}, {"1": 5000, "2": 5000}, {"1": 0, "2": 10000}]
-    assert kserve == [10, 50, None]
+    assert seen == [{"1": 9000, "2": 1000}, {"1": 5000, "2": 5000}, {"1": 500, "2": 9500},
+                    {"1": 0, "2": 10000}]  # fmt: skip
+    assert kserve == [10, 50, 95, None]
 
 
 def test_after_a_rollback_the_champion_gets_everything(site: Site) -> None:
@@ -106,7 +107,6 @@ def test_a_proxy_splits_by_the_manifest_and_the_analysis_takes_it_back(
 ) -> None:
     from serving.gateway.app import make_app
     from serving.release.attach import attached_router
-    from serving.release.opening import open_release
     from serving.release.web_metric import analysis_routes
     from tests.serving.faulty_engine import Faulty
 
@@ -114,7 +114,7 @@ def test_a_proxy_splits_by_the_manifest_and_the_analysis_takes_it_back(
     for name in ("old", "new"):
         promote(home, name, checkpoints[name])
     plan = ReleaseSettings(shares=(0.4,), bake_s=600)
-    release = open_release(ledger, releases, plan, 2, why="a test")
+    release = open_release(ledger, releases, plan, 2)
     [(_, champion), (_, challenger)] = weights(http_route(release, ClusterNames(), HEADER)).items()
     assert (champion, challenger) == (6000, 4000)
     settings = fast(version_header=HEADER)

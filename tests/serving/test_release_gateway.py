@@ -16,18 +16,17 @@ from resources.registry.releases import Release, Releases
 from serving.gateway.observations import Observations
 from serving.release.attach import attached_router
 from serving.release.comparison import ArmComparison
-from serving.release.opening import open_release
 from serving.release.page import release_routes
 from serving.release.plan import ReleasePlan
 from tests.serving.clients import Clients
 from tests.serving.faulty_engine import Faulty
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
 from tests.serving.tiny_model import make_model
+from tests.serving.traffic import WIDE, open_release
 
-pytestmark = (
-    pytest.mark.slow
-)  # seconds of CPU each; the decisions alone: test_release.py, test_arms.py
-SETTINGS = ReleaseSettings(bake_s=0.5, min_pairs=5, shares=(0.2, 0.5))
+SETTINGS = WIDE.model_copy(
+    update={"bake_s": 0.5, "watch_s": 0.5, "min_pairs": 5, "shares": (0.2, 0.5)}
+)
 PATIENT = SETTINGS.model_copy(update={"bake_s": 600})  # only a breach ends it
 
 
@@ -47,7 +46,7 @@ def gateway(home: Home, engines: Faulty | None = None, **changes: Any) -> Any:
 
 def start(home: Home, version: int = 2, settings: ReleaseSettings = SETTINGS) -> Release:
     ledger = Ledger(home.ledger)
-    return open_release(ledger, Releases(home.ledger), settings, version, why="a test")
+    return open_release(ledger, Releases(home.ledger), settings, version)
 
 
 def last(home: Home) -> Release:
@@ -104,7 +103,7 @@ def test_an_experiment_drops_the_arm_that_fails_and_goes_on(
     promote(two, "third", folder)
     ledger = Ledger(two.ledger)
     settings = ReleaseSettings(alpha=0.2)  # so that fewer requests show the harm
-    open_release(ledger, Releases(two.ledger), settings, 2, 3, why="a test")
+    open_release(ledger, Releases(two.ledger), settings, 2, 3)
     engines = Faulty(third={"fail"})
     with running(gateway(two, engines)) as url, Clients(url, share_of_faults=2) as clients:
         eventually(lambda: last(two).step == 1)
@@ -120,7 +119,7 @@ def test_an_open_breaker_is_evidence_against_the_challenger(two: Home, strategy:
     """The breaker opens after two requests and never lets another one through."""
     ledger = Ledger(two.ledger)
     settings = ReleaseSettings(bake_s=600, shares=(0.5,), strategy=strategy)  # type: ignore[arg-type]
-    open_release(ledger, Releases(two.ledger), settings, 2, why="a test")
+    open_release(ledger, Releases(two.ledger), settings, 2)
     app = gateway(two, Faulty(new={"fail"}), breaker=Breaker(consecutive=2, open_s=600))
     with running(app) as url, Clients(url, 4, share_of_faults=1) as clients:
         eventually(lambda: not last(two).open)
@@ -177,7 +176,7 @@ def test_a_deployed_version_that_cannot_be_loaded_is_told_by_ready(
     with running(gateway(home)) as url:
         shutil.rmtree(own)
         ledger, releases = Ledger(home.ledger), Releases(home.ledger)
-        open_release(ledger, releases, SETTINGS, 1, strategy="immediate", why="a test")
+        open_release(ledger, releases, SETTINGS, 1, strategy="immediate")
         state = eventually(lambda: (r := call(f"{url}/health/ready")[1])["status"] != "ok" and r)
         eventually(lambda: "is missing" in call(f"{url}/health/ready")[1]["fault"])
         assert state["status"] == "degraded"

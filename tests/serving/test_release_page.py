@@ -42,7 +42,7 @@ def roll_back(site: Site) -> None:
     assert site.tick() == "step"
     site.controller.clock = lambda: now
     while site.last().open:
-        site.send(60, errors=(0.02, 0.4))
+        site.send(60, errors=(0.02, 0.8))
         site.tick()
 
 
@@ -137,7 +137,7 @@ def test_a_person_reads_why_a_release_went_back(address: str, site: Site, tmp_pa
         browser.until("document.querySelectorAll('#events li').length > 2")
         text = browser.run("document.body.innerText")
     assert "rolled back" in text
-    assert "errors: worse than the champion by more than 0.02" in text
+    assert "errors: worse than the champion by more than 0.3" in text
     assert "Quality is not measured" in text
 
 
@@ -145,10 +145,10 @@ def test_a_person_reads_why_a_release_went_back(address: str, site: Site, tmp_pa
 def test_a_person_sees_every_arm_of_an_experiment(tmp_path: Path) -> None:
     site = Site(tmp_path, versions=4)
     site.controller.clock = lambda: time.time() + 60
-    site.experiment(SETTINGS.model_copy(update={"alpha": 0.01, "users_per_key": 10_000}))
+    site.experiment(SETTINGS.model_copy(update={"alpha": 0.01}))
     site.key = lambda number: "stuffer" if number % 3 == 0 else f"key-{number % 20}"
     for _ in range(6):
-        site.send(250, (0.02, 0.02, 0.02, 0.3), (0.5, 0.5, 0.7, 0.5))
+        site.send(250, (0.02, 0.02, 0.02, 0.9), (0.5, 0.5, 0.7, 0.5))
         site.tick()
     app = FastAPI()
     app.include_router(release_routes(Home(tmp_path), site.ledger))

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from resources.config.release import ReleaseSettings
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.releases import Releases
 from serving.gateway.observations import Observations
-from serving.release.opening import open_release
 from tests.serving.clients import Clients
 from tests.serving.gateway_server import call, eventually, promote
+from tests.serving.traffic import SETTINGS, open_release
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 180.0  # for what takes seconds on an idle machine
@@ -64,8 +63,9 @@ def test_kills_cost_no_request_and_a_stop_not_the_one_under_way(
     """Two `kill -9` during a release, clients with one retry; then SIGTERM during a stream."""
     for name in ("old", "new"):
         promote(home, name, checkpoints[name])
-    releases, steps = Releases(home.ledger), ReleaseSettings(bake_s=3, min_pairs=5, shares=(0.5,))
-    open_release(Ledger(home.ledger), releases, steps, 2, why="a test")
+    releases = Releases(home.ledger)
+    steps = SETTINGS.model_copy(update={"bake_s": 3.0, "shares": (0.5,)})
+    open_release(Ledger(home.ledger), releases, steps, 2)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with Clients(url) as clients:

@@ -11,14 +11,16 @@ import pytest
 from resources.registry.releases import Releases
 from serving.experiment.analysis import analyze
 from serving.experiment.feedback import ALWAYS, KeyLimit
-from serving.gateway.observations import Feedback, Observation
+from serving.experiment.guardrail import Harm
+from serving.gateway.observations import Observation
+from serving.release.arms import FirstRequests
 from serving.release.comparison import ArmComparison
-from serving.release.plan import QUALITY, plan_of
+from serving.release.plan import QUALITY, ReleasePlan, plan_of
 from serving.release.view import details, overview
 from tests.serving.traffic import SETTINGS, Site
 
 HALF = SETTINGS.model_copy(update={"holdback": 0.5})
-PLAN = plan_of(SETTINGS.model_copy(update={"users_per_key": 10}), "gradual", 1)
+PLAN = plan_of(SETTINGS, "gradual", 1)
 
 
 def answers(key: str, verified: bool | None = None) -> list[Observation]:
@@ -29,43 +31,67 @@ def answers(key: str, verified: bool | None = None) -> list[Observation]:
     ]
 
 
-@pytest.mark.parametrize(("key", "pairs"), [("k", 10), ("", 100)])
-def test_tests_of_one_key_count_for_a_limited_number_of_users(key: str, pairs: int) -> None:
-    comparison = ArmComparison(PLAN, 2)
-    comparison.add(answers(key, verified=False))
-    by_name = {harm.guardrail.name: harm.pairs for harm in comparison.harms()}
-    assert by_name[QUALITY] == pairs
-    assert by_name["errors"] == 100
+def harms(rows: list[Observation], plan: ReleasePlan = PLAN) -> dict[str, Harm]:
+    comparison = ArmComparison(plan, 2)
+    comparison.add(rows)
+    return {harm.guardrail.name: harm for harm in comparison.harms()}
 
 
-@pytest.mark.parametrize(("key", "units"), [("k", 20), ("", 200)])
-@pytest.mark.parametrize("votes", [False, True])
-def test_the_primary_metric_has_a_limited_number_of_users_of_a_key(
-    key: str, units: int, votes: bool
-) -> None:
-    rows = answers(key, None if votes else True)
-    cast = [Feedback(row.response, 1.0, key, row.unit, 1.0) for row in rows if votes]
-    found = analyze(
-        rows, cast, challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, users_per_key=10
-    )
-    assert found
-    assert found.units == units
+def mixed(attack: int, bad: bool = False) -> list[Observation]:
+    """Return the tests of 20 honest keys, which the challenger fails if it is bad, and as many of a
+    key whose tests the version `attack` fails and the other one passes.
+    """
+    rows = answers("honest")
+    honest = [
+        replace(row, key=f"key-{n % 20}", verified=not bad or row.version == 1)
+        for n, row in enumerate(rows)
+    ]
+    hostile = [replace(row, verified=row.version != attack) for row in answers("hostile")]
+    return [row for pair in zip(honest, hostile, strict=True) for row in pair]
+
+
+def test_no_single_key_breaches_a_guardrail() -> None:
+    """Neither many rows nor tests that only the challenger fails."""
+    assert not harms([replace(row, verified=row.version == 1) for row in answers("k")])[
+        QUALITY
+    ].breached
+    attacked = harms(mixed(attack=2))[QUALITY]
+    assert not attacked.breached
+    assert attacked.against == "hostile"
+    assert harms(mixed(attack=2, bad=True))[QUALITY].breached
+
+
+def test_no_single_key_clears_a_guardrail() -> None:
+    assert harms(mixed(attack=0))[QUALITY].cleared
+    assert not harms([replace(row, verified=row.version == 2) for row in answers("k")])[
+        QUALITY
+    ].cleared
+    bad = [row for row in mixed(attack=1, bad=True) if row.key != "hostile" or row.version == 2]
+    assert not harms(bad)[QUALITY].cleared
+
+
+def test_a_trusted_key_counts_without_limit() -> None:
+    rows = [replace(row, verified=row.version == 1) for row in answers("app")]
+    assert harms(rows, PLAN.model_copy(update={"trusted": ("app",)}))[QUALITY].breached
+
+
+def test_the_primary_metric_is_not_decided_by_one_key() -> None:
+    alone = [replace(row, verified=row.version == 2) for row in answers("k")]
+    for rows in (alone, mixed(attack=1)):
+        found = analyze(rows, [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0)
+        assert found
+        assert found.primary.interval.low <= 0
 
 
 def test_a_key_has_at_most_its_share_of_the_counted_users() -> None:
     """Twenty honest keys with three users each, and one with 200 invented users."""
-    limit = KeyLimit(most=1000, share=0.1)
+    limit = KeyLimit(share=0.1)
     honest = [f"key-{n % 20}" for n in range(60)]
     senders = [*honest[:30], *["stuffer"] * 100, *honest[30:], *["stuffer"] * 100]
     admitted = [key for key in senders if limit.admits(key)]
     assert admitted.count("stuffer") == ALWAYS
     assert len(admitted) == 60 + ALWAYS
     assert limit.left_out == {"stuffer": 200 - ALWAYS}
-
-
-def test_the_only_key_is_limited_by_its_users_alone() -> None:
-    limit = KeyLimit(most=50, share=0.1)
-    assert sum(limit.admits("app") for _ in range(80)) == 50
 
 
 def test_a_key_that_invents_users_hardly_moves_the_result() -> None:
@@ -113,19 +139,24 @@ def test_the_salt_is_not_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keys", [2, 3, 5, 10])
 def test_few_keys_with_equally_many_users_do_not_stop_each_other(keys: int) -> None:
-    limit = KeyLimit(most=100, share=0.1)
+    limit = KeyLimit(share=0.1)
     senders = [f"key-{n % keys}" for n in range(100 * keys)]
     assert all(limit.admits(key) for key in senders)
 
 
 def test_a_user_whom_a_proxy_sends_to_both_versions_counts_once() -> None:
     """One counted in each would be met by the rarer version when the other has met him before."""
-    rows = answers("k", verified=True)
+    rows = answers("", verified=True)
     both = [*rows, *(replace(row, version=3 - row.version, verified=False) for row in rows)]
+    first = FirstRequests(PLAN)
     comparison = ArmComparison(PLAN, 2)
-    comparison.add(both)
+    comparison.add(row for row in both if first.admits(row))
     assert comparison.units == {1: (100, 100)}
-    found = analyze(both, [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0)
-    assert found
-    assert found.champion.total == found.champion.count == 100
-    assert found.challenger.total == found.challenger.count == 100
+
+
+def test_the_first_request_of_a_user_counts_whatever_it_carries() -> None:
+    """His answer names his version: tests that come later may be made for it."""
+    first = FirstRequests(PLAN)
+    plain, later = answers("k")[0], replace(answers("k", verified=False)[0], step=0)
+    assert first.admits(plain)
+    assert not first.admits(later)

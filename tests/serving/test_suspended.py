@@ -12,9 +12,9 @@ import pytest
 
 from resources.home import Home
 from serving.gateway.observations import Observation, Observations
-from serving.release.comparison import harm_of
 from serving.release.plan import plan_of
 from serving.release.step_clock import StepClock
+from serving.release.watch import harm_of
 from serving.running_clock import MIN_S, RunningClock
 from tests.serving.gateway_server import ask, call, eventually, promote
 from tests.serving.test_serve_process import PATIENCE_S, free_port, serving
@@ -47,9 +47,9 @@ def test_a_step_does_not_bake_in_a_standstill(tmp_path: Path, steady: Steady) ->
     clock = RunningClock(steady)
     release = Site(tmp_path).open()
     step, since = StepClock(clock.now), release.step_since
-    step.now(release, since)
+    step.ran(release, since)
     steady.now = 720.0
-    assert step.now(release, since + 720.0) == since
+    assert step.ran(release, since + 720.0) == 0.0
 
 
 def test_a_request_that_failed_over_a_standstill_says_nothing_of_a_version() -> None:

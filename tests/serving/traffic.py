@@ -14,11 +14,29 @@ from resources.registry.releases import Release, Releases
 from serving.gateway.observations import Observation, Observations
 from serving.gateway.routing import Choice
 from serving.release.controller import Controller
+from serving.release.opening import propose
 from serving.release.plan import plan_of
 from serving.release.router import ReleaseRouter
 from tests.resources.ledger_entries import put
 
-SETTINGS = ReleaseSettings(bake_s=0, min_pairs=5, shares=(0.1, 0.5))
+# Wide margins, which few requests clear.
+WIDE = ReleaseSettings(
+    errors_margin=0.3, refusals_margin=0.3, slow_margin=0.3, quality_margin=0.3,
+    tokens_margin=60.0, tokens_limit=200.0,
+)  # fmt: skip
+SETTINGS = WIDE.model_copy(update={"bake_s": 0, "watch_s": 0, "min_pairs": 5, "shares": (0.1, 0.5)})
+
+
+def open_release(
+    ledger: Ledger,
+    releases: Releases,
+    settings: ReleaseSettings,
+    *versions: int,
+    strategy: Strategy | None = None,
+) -> Release:
+    return propose(ledger, releases, settings, *versions, strategy=strategy).open(
+        releases, "a test"
+    )
 
 
 class Site:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from evaluation.statistics.hypothesis_tests import Floats
 
 Booleans = npt.NDArray[np.bool_]
+Item = TypeVar("Item")
 PATIENCE = 10  # pairs' worth of observations that one waits for a partner
 
 
@@ -35,7 +37,14 @@ class Pairs(NamedTuple):
     closed: npt.NDArray[np.int64]
 
 
-class Pairing:
+class Pair(NamedTuple, Generic[Item]):
+    """The observations of one pair: one of the rarer arm, `ratio` of the other."""
+
+    challenger: list[Item]
+    champion: list[Item]
+
+
+class Pairing(Generic[Item]):
     """Pairs the observations of one step of a release as they come, first with first.
 
     share: of the challenger in this step, in (0, 1). Which observations form a pair depends on the
@@ -50,22 +59,22 @@ class Pairing:
         self.ratio = max(1, round(1 / min(share, 1 - share)) - 1)
         self.lag = PATIENCE * (self.ratio + 1)
         self.seen = 0
-        self._rare: deque[tuple[int, float]] = deque()
-        self._others: deque[tuple[int, float]] = deque()
+        self._rare: deque[tuple[int, Item]] = deque()
+        self._others: deque[tuple[int, Item]] = deque()
 
-    def add(self, challenger: bool, value: float) -> float | None:
-        """Return the difference of the pair that this observation completes, or None."""
+    def add(self, challenger: bool, item: Item) -> Pair[Item] | None:
+        """Return the pair that this observation completes, or None."""
         rare, others = self._rare, self._others
-        (rare if challenger == self.challenger_is_rare else others).append((self.seen, value))
+        (rare if challenger == self.challenger_is_rare else others).append((self.seen, item))
         for queue in (rare, others):
             while queue and self.seen - queue[0][0] > self.lag:
                 queue.popleft()
         self.seen += 1
         if not rare or len(others) < self.ratio:
             return None
-        one = rare.popleft()[1]
-        many = sum(others.popleft()[1] for _ in range(self.ratio)) / self.ratio
-        return one - many if self.challenger_is_rare else many - one
+        one = [rare.popleft()[1]]
+        many = [others.popleft()[1] for _ in range(self.ratio)]
+        return Pair(one, many) if self.challenger_is_rare else Pair(many, one)
 
     def state(self) -> dict[str, Any]:
         """Return what waits for a partner, as JSON."""
@@ -74,8 +83,8 @@ class Pairing:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from the state of a pairing with the same share."""
         self.seen = state["seen"]
-        self._rare = deque((at, value) for at, value in state["rare"])
-        self._others = deque((at, value) for at, value in state["others"])
+        self._rare = deque((at, item) for at, item in state["rare"])
+        self._others = deque((at, item) for at, item in state["others"])
 
 
 def epochs(shares: Sequence[float]) -> list[int]:
@@ -97,12 +106,12 @@ def concurrent_pairs(
     challenger: arm of each observation. Raises ValueError for a share outside (0, 1) or different
     lengths.
     """
-    pairing = Pairing(share)
+    pairing: Pairing[float] = Pairing(share)
     arms = np.asarray(challenger, dtype=bool).tolist()
     table = np.asarray(values, dtype=float).tolist()
     rows = enumerate(zip(arms, table, strict=True))
     added = [(at, pairing.add(arm, value)) for at, (arm, value) in rows]
-    closed = [(at, difference) for at, difference in added if difference is not None]
+    closed = [(at, fmean(pair.challenger) - fmean(pair.champion)) for at, pair in added if pair]
     return Pairs(
         np.array([difference for _, difference in closed], dtype=float),
         np.array([at for at, _ in closed], dtype=np.int64),
