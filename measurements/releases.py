@@ -78,9 +78,9 @@ class Releases:
                 size = min(AT_ONCE, most - begin)
                 self.pairs(waiting, size, step.share, LOOK if decides else 1, number + begin == 0)
                 looks = self.looks
-                breach: Floats = self.shown(0, PLAN.level).any(0)
-                cleared: Floats = np.asarray(self.shown(1, PLAN.alpha).all(0))
-                clear: Floats = np.logical_and(cleared, decides & (begin + looks >= pairs))
+                breach = np.asarray(self.shown(0, PLAN.level).any(0))
+                cleared = np.asarray(self.shown(1, PLAN.alpha).all(0))
+                clear = cleared & decides & (begin + looks >= pairs)
                 over = breach | clear
                 at = np.where(over.any(1), over.argmax(1), len(looks) - 1)
                 each = np.arange(len(at))
