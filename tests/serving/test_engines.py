@@ -111,7 +111,7 @@ def test_a_closed_stream_frees_its_place(engine: TransformersEngine) -> None:
 
 
 def test_a_model_of_too_few_positions_is_named(engine: TransformersEngine) -> None:
-    with pytest.raises(PromptTooLong, match="128 positions"):
+    with pytest.raises(PromptTooLong, match="maximum context length is 128 tokens"):
         asyncio.run(complete(engine, request("x" * 200)))
 
 
