@@ -85,7 +85,7 @@ def call(
 
 
 def ask(url: str, key: str = "", **more: Any) -> tuple[int, dict[str, Any]]:
-    body = {"messages": CHAT, "max_tokens": 12} | more
+    body = {"messages": CHAT, "max_tokens": 16} | more
     return call(f"{url}/v1/chat/completions", body, key)
 
 

@@ -21,11 +21,11 @@ def test_the_official_client_gets_whole_and_streamed_answers(
     client: openai.OpenAI, served: str
 ) -> None:
     expected = content(ask(served)[1])
-    whole = client.chat.completions.create(model="champion", messages=CHAT, max_tokens=12)  # type: ignore[arg-type]
+    whole = client.chat.completions.create(model="champion", messages=CHAT, max_tokens=16)  # type: ignore[arg-type]
     stream = client.chat.completions.create(
         model="champion",
         messages=CHAT,  # type: ignore[arg-type]
-        max_tokens=12,
+        max_tokens=16,
         stream=True,
     )
     pieces = [piece.choices[0].delta.content or "" for piece in stream]  # type: ignore[union-attr]
@@ -71,9 +71,9 @@ def test_the_official_client_gets_a_response_whole_and_streamed(
 ) -> None:
     expected = content(ask(served)[1])
     text: Any = CHAT[0]["content"] if given == "text" else CHAT
-    whole = client.responses.create(model="champion", input=text, max_output_tokens=12)
+    whole = client.responses.create(model="champion", input=text, max_output_tokens=16)
     stream = client.responses.create(
-        model="champion", input=text, max_output_tokens=12, stream=True
+        model="champion", input=text, max_output_tokens=16, stream=True
     )
     events = list(stream)
     pieces = [event.delta for event in events if event.type == "response.output_text.delta"]
