@@ -34,7 +34,7 @@ TRAINING = Training(
     group_size=4,
     answer_tokens=16,
     threads=1,
-    stall_s=60,
+    stall_s=240,
 )
 WITHIN_S = 1500.0  # for what takes two minutes on an idle machine
 

@@ -143,6 +143,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     if job.training.trace:
         (job.path / TRACES).mkdir(exist_ok=True)
     sys.argv = ["main_ppo", *lines, f"hydra.run.dir='{job.path / 'hydra'}'"]
+    progress.begin(job.path, "start of verl")
     reporter.start()
     try:
         main_ppo.main()
