@@ -48,7 +48,7 @@ class Admission:
     async def turn(self, priority: int, deadline: float) -> AsyncIterator[None]:
         """Wait for a turn, and hold it. Higher priorities go first, then earlier arrivals.
 
-        deadline: in the event loop's time. Raises Refused (429, or 504 at the deadline).
+        deadline: in the event loop's time. Raises Refused (429), and TimeoutError at the deadline.
         """
         if self.running < self.at_once and not self._queue:
             self.running += 1
@@ -71,15 +71,12 @@ class Admission:
         try:
             async with asyncio.timeout_at(deadline):
                 await ticket.turn
-        except (TimeoutError, asyncio.CancelledError) as error:
+        except (TimeoutError, asyncio.CancelledError):
             turn = ticket.turn
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self.running -= 1  # it had its turn already
                 self._admit()
-            if isinstance(error, asyncio.CancelledError):
-                raise
-            message = "the deadline passed while the request waited for its turn"
-            raise Refused(504, "deadline_exceeded", message) from error
+            raise
         finally:
             if ticket in self._queue:
                 self._queue.remove(ticket)

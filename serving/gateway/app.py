@@ -47,7 +47,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         401: "No valid API key.",
         403: "The key may not do this.",
         404: "Unknown model, version, response or path.",
-        408: "The body did not arrive in time.",
+        408: "The body did not arrive in time, or the request's own timeout passed.",
         409: "Not in the present state.",
         413: "The body is too large.",
         415: "The body is compressed.",

@@ -224,7 +224,6 @@ class Service:
     ) -> AsyncGenerator[Delta, None]:
         """Yield one version's pieces, and record what happened. Raises Refused and _Failed."""
         attempt, breaker = _Attempt(self.clock), loaded.breaker
-        began = asyncio.get_running_loop().time()
         attempt.error = "gone"  # unless the end is reached, or something else happens
         try:
             async with (
@@ -250,14 +249,16 @@ class Service:
                 raise Refused(400, "context_length_exceeded", str(error), param=param) from error
             raise Refused(400, "unsupported", str(error), param=next(iter(needs), None)) from error
         except Refused as refusal:
-            kinds: dict[int, ErrorKind] = {408: "gone", 429: "overloaded"}
-            attempt.error = kinds.get(refusal.status, "timeout")
+            attempt.error = "gone" if refusal.status == 408 else "overloaded"
             raise
         except TimeoutError as error:
-            own = asyncio.get_running_loop().time() < began + self.settings.deadline_s
-            attempt.error = "gone" if admitted.timeout_s and own else "timeout"
+            own = (admitted.timeout_s or inf) < self.settings.deadline_s
+            attempt.error = "timeout"
             late = Refused(504, "timeout", "the model did not answer in time")
-            if stood_still_s := attempt.suspended_s:
+            if own and asyncio.get_running_loop().time() >= deadline:
+                attempt.error = "gone"
+                late = Refused(408, "timeout", "the request's timeout passed before the answer")
+            elif stood_still_s := attempt.suspended_s:
                 message = f"the gateway stood still for {stood_still_s:.0f} s: try again"
                 late = Refused(503, "suspended", message, 1)
             raise _Failed(late) from error

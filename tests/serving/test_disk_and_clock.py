@@ -142,7 +142,7 @@ def test_a_clock_that_jumps_by_an_hour_changes_nothing(
             while len(releases.all()[-1].events) < step + 2:
                 ids(url, 5)
                 time.sleep(0.3)
-        assert releases.all()[-1].state == "promoted"
+        eventually(lambda: ids(url, 5) and releases.all()[-1].state == "promoted", PATIENCE_S)
         assert call(f"{url}/health/ready")[1]["status"] == "ok"
     assert all(row.total_s >= 0 for _, row in Observations(home.observations).read())
 

@@ -90,10 +90,17 @@ def test_a_stream_that_breaks_ends_with_an_error_and_not_with_done(
     assert "told to break" in last
 
 
-def test_an_engine_that_hangs_is_given_up_after_the_stall_time(start: Start) -> None:
+@pytest.mark.parametrize(
+    ("body", "status", "recorded"),
+    [({}, 504, "timeout"), ({"timeout": 60.0}, 504, "timeout"), ({"timeout": 0.2}, 408, "gone")],
+)
+def test_a_version_answers_for_a_stall_but_not_for_the_clients_own_limit(
+    start: Start, home: Home, body: dict[str, float], status: int, recorded: str
+) -> None:
     url = start(Faulty(new={"hang"}), fast(stall_s=1.0))
-    status, reply = ask(url, messages=prompt("hang"))
-    assert (status, reply["error"]["code"]) == (504, "timeout")
+    got, reply = call(f"{url}/generate", {"prompt": "hang", **body})
+    assert (got, reply["error"]["code"]) == (status, "timeout")
+    assert observed(home, 1)[-1].error == recorded
 
 
 def test_a_model_that_returns_no_numbers_fails_and_is_replaced(start: Start) -> None:

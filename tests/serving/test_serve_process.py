@@ -77,7 +77,7 @@ def test_kills_cost_no_request_and_a_stop_not_the_one_under_way(
             clients.end()
             stop_during_a_stream(url, process)
     kinds = [(event.kind, event.step) for event in releases.all()[-1].events]
-    assert kinds == [("opened", 0), ("promoted", 0)]
+    assert kinds == [("opened", 0), ("step", 1), ("promoted", 1)]  # the last step is the watch
     assert set(clients.statuses) == {200}
     rows = list(Observations(home.observations).read())
     with closing(sqlite3.connect(home.observations)) as connection:
