@@ -7,8 +7,9 @@ Each number of ranks trains the same problems with the same batch: rollouts, san
 transfer of the weights, in a private Ray of its own. Tokens are those of prompts and completions.
 Efficiency is tokens a second, divided by ranks times those of the fewest ranks. On a CPU all
 processes of a training are pinned to as many cores as it has ranks, with one thread each, so that
-the cores stand for GPUs; load is the machine's average over the training. The first step, which
-warms up, and the last, which saves, are left out. A finished training is read again.
+the cores stand for GPUs. Load is the machine's of the last five minutes, the training included. The
+first step, which warms up, and the last, which saves, are left out. A finished training is read
+again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FIGURES = {
     "step_s": "timing_s/step",
     "rollouts_s": "timing_s/gen",
     "update_s": "timing_s/update_actor",
-    "memory_gib": "perf/max_memory_allocated_gb",
+    "memory_gib": "actor/perf/max_memory_allocated_gb",
 }
 PROMISED = 0.8  # of linear speed-up
 
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace, ranks: int) -> None:
         train(job, ray)
     finally:
         ray.end()
-    (job.path / "load").write_text(json.dumps(os.getloadavg()[-1]))
+    (job.path / "load").write_text(json.dumps(os.getloadavg()[1]))
 
 
 def job_of(arguments: argparse.Namespace, ranks: int) -> TrainingJob:

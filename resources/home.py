@@ -17,7 +17,7 @@ from artifacts.hashing import hash_data
 from artifacts.store import Store
 
 DEFAULT = ".ratchet"
-FORMAT = "2"  # of a home's files; a change that an earlier home's files do not fit raises it
+FORMAT = "3"  # of a home's files; a change that an earlier home's files do not fit raises it
 FORMAT_FILE = "format"
 
 
