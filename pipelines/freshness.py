@@ -13,6 +13,7 @@ import dagster as dg
 from assets.contestant_scores import contestant_scores
 from assets.promotion import promoted_model
 from pipelines.schedules import CRON
+from resources.config.profile import Automation
 
 START, DAYS = datetime(2024, 1, 1), 70  # long enough for one interval of a monthly schedule
 
@@ -34,17 +35,20 @@ def renewed_by(cron: str) -> dg.FreshnessPolicy:
     return dg.FreshnessPolicy.time_window(fail_window=3 * interval, warn_window=1.5 * interval)
 
 
-POLICIES = {
-    promoted_model.key: renewed_by(CRON.nightly),
-    contestant_scores.key: renewed_by(CRON.daily),
-}
+def policies(automation: Automation) -> dict[dg.AssetKey, dg.FreshnessPolicy]:
+    """Return the policies of what a schedule renews that is on from the start."""
+    scores = {contestant_scores.key: renewed_by(automation.daily)}
+    return scores | (
+        {promoted_model.key: renewed_by(automation.nightly)} if automation.retrain else {}
+    )
 
 
 def with_freshness(assets: Iterable[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
     """Return the assets, with the policies of those that a schedule renews."""
+    policy_of = policies(CRON)
 
     def with_policy(spec: dg.AssetSpec) -> dg.AssetSpec:
-        policy = POLICIES.get(spec.key)
+        policy = policy_of.get(spec.key)
         return dg.apply_freshness_policy(spec, policy) if policy else spec
 
     return [asset.map_asset_specs(with_policy) for asset in assets]

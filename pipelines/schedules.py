@@ -1,5 +1,5 @@
 """The schedules: a retraining each night, a validation of the champion each day, and its score on
-all benchmarks each week.
+all benchmarks each week. The one that trains is off until it is switched on, as such sensors are.
 """
 
 import dagster as dg
@@ -12,14 +12,14 @@ from resources.run_context import RunContext
 from resources.run_record import Kind, next_id
 
 CRON = SETTINGS.profile.automation
-RUNNING = dg.DefaultScheduleStatus.RUNNING
+RUNNING, STOPPED = dg.DefaultScheduleStatus.RUNNING, dg.DefaultScheduleStatus.STOPPED
 
 
 @dg.schedule(
     job=full_pipeline,
     cron_schedule=CRON.nightly,
     execution_timezone="UTC",
-    default_status=RUNNING,
+    default_status=RUNNING if CRON.retrain else STOPPED,
     description=(
         "Starts a training. Trains a challenger each night and decides on its promotion; skipped "
         "while a training runs in this home."

@@ -128,7 +128,7 @@ class Evaluation(Section):
 
 
 class Automation(Section):
-    """What starts automatically while the daemon runs."""
+    """What starts automatically while the daemon runs; trainings only with `retrain`."""
 
     nightly: str = "0 3 * * *"
     """Cron expression of the nightly retraining, in UTC."""
@@ -145,8 +145,9 @@ class Automation(Section):
     regression_alpha: float = Field(0.01, gt=0, lt=0.5)
     """A drop is a regression if chance explains it with no more than this probability."""
     retrain: bool = False
-    """Whether the sensors that start trainings are on from the start: after changed problems, a
-    regression or a degradation. Otherwise they are switched on in Dagster's UI.
+    """Whether what starts trainings is on from the start: the nightly schedule, and the sensors
+    for changed problems, a regression and a degradation. Otherwise they are switched on in
+    Dagster's UI.
     """
     cooldown_hours: NonNegativeFloat = 6.0
     """Minimum time between two retrainings that sensors start."""

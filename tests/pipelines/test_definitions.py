@@ -108,7 +108,7 @@ def test_a_job_exists_with_a_description(name: str) -> None:
     assert defs.resolve_job_def(name).description
 
 
-def test_sensors_that_train_are_off_by_default_and_the_others_on() -> None:
+def test_what_trains_by_itself_is_off_by_default_and_the_others_on() -> None:
     repository = defs.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "new_checkpoint",
@@ -132,10 +132,11 @@ def test_sensors_that_train_are_off_by_default_and_the_others_on() -> None:
         "daily_validation",
         "weekly_benchmarks",
     }
-    assert all(
-        schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    assert [
+        schedule.name
         for schedule in repository.schedule_defs
-    )
+        if schedule.default_status is dg.DefaultScheduleStatus.STOPPED
+    ] == ["nightly_retraining"]
 
 
 def test_loading_imports_no_heavy_packages() -> None:

@@ -8,7 +8,8 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import defs
-from pipelines.freshness import longest_interval
+from pipelines.freshness import longest_interval, policies
+from resources.config.profile import Automation
 
 
 @pytest.mark.parametrize(
@@ -19,13 +20,12 @@ def test_the_longest_interval_spans_skipped_days(cron: str, days: int) -> None:
 
 
 def test_what_a_schedule_renews_has_a_freshness_policy() -> None:
-    policies = {
-        spec.key.to_user_string(): spec.freshness_policy
-        for spec in defs.resolve_all_asset_specs()
-        if spec.freshness_policy
-    }
-    nightly = dg.FreshnessPolicy.time_window(
+    shown = {spec.key for spec in defs.resolve_all_asset_specs() if spec.freshness_policy}
+    daily = dg.FreshnessPolicy.time_window(
         fail_window=timedelta(days=3), warn_window=timedelta(days=1.5)
     )
-    assert policies["promoted_model"] == nightly
-    assert set(policies) == {"promoted_model", "contestant_scores"}
+    assert policies(Automation()) == dict.fromkeys(shown, daily)
+    assert {key.to_user_string() for key in shown} == {"contestant_scores"}
+    assert policies(Automation(retrain=True)) == dict.fromkeys(
+        [*shown, dg.AssetKey("promoted_model")], daily
+    )
