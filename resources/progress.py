@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from problems.json_lines import line_of, row_of
+from artifacts.json_lines import line_of, row_of
 
 Event = Literal["begin", "at", "end", "found", "failed"]
 EVERY_S = 0.3  # seconds between two lines about the same stage

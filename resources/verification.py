@@ -15,8 +15,8 @@ from typing import Any
 
 from artifacts.hashing import hash_file
 from artifacts.integrity import SEALED, changed, check_files, reading, unseal
+from artifacts.json_lines import HASH, row_of
 from artifacts.store import KINDS
-from problems.json_lines import HASH, row_of
 
 FIX = "restore it from a backup"
 SAVE = "whole"  # seal of a save of a training: its files with their hashes

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from artifacts.hashing import hash_data
+from artifacts.json_lines import JsonLines
 from evaluation.sampling import CompletionOutput, Prompt, Sampling
-from problems.json_lines import JsonLines
 
 
 class CacheKey(NamedTuple):

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from artifacts.json_lines import JsonLines
 from evaluation.completions import Completion
 from evaluation.judging import plus_program
 from evaluation.judging.failure_kinds import ProgramFault, fault
@@ -24,7 +25,6 @@ from evaluation.judging.sanitize import sanitize
 from evaluation.sampling import Progress
 from problems.columns import ProblemError
 from problems.encoding import decode, dumps, encode
-from problems.json_lines import JsonLines
 from problems.reading.source import Row
 from problems.schema import Problem
 from problems.verification.outputs import TOO_LONG, Output, OutputRequest, outputs

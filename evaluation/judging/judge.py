@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from artifacts.json_lines import JsonLines
 from evaluation.completions import Completion
 from evaluation.judging.failure_kinds import ProgramFault
 from evaluation.judging.harness import UNMEASURED, Harness, Task
 from evaluation.judging.reports import reports
 from evaluation.sampling import Progress
 from problems.columns import ProblemError
-from problems.json_lines import JsonLines
 from sandbox.protocol import Job, Report, Verdict
 
 SYNC_S = 1.0  # a machine failure loses at most this much judging time; a kill loses nothing
@@ -87,7 +87,7 @@ class Verdicts:
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Open the cache. Raises ProblemError for a broken file."""
+        """Open the cache. Raises CorruptArtifact for a broken file."""
         self.known: dict[str, SetResult] = {}
         self._synced = time.monotonic()
         self._file = JsonLines(path) if path else None

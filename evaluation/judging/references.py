@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from artifacts.json_lines import JsonLines
 from evaluation.completions import Completion
 from evaluation.judging.harness import NEEDS, Harness
 from evaluation.judging.judge import CompletionResult, Verdicts, judge, key_of
 from evaluation.sampling import Progress
-from problems.json_lines import JsonLines
 from sandbox.protocol import Verdict
 
 

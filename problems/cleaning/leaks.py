@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 from artifacts.code_hash import hash_modules
 from artifacts.hashing import hash_data
+from artifacts.json_lines import JsonLines
 from problems.cleaning.contamination import Overlap
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.semantic import BothIndexes
-from problems.json_lines import JsonLines
 from problems.schema import Problem, set_hash
 from sandbox.sandbox import Sandbox
 

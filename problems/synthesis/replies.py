@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from artifacts.hashing import hash_data
-from problems.json_lines import JsonLines
+from artifacts.json_lines import JsonLines
 
 
 class NoReply(RuntimeError):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from problems.json_lines import JsonLines
+from artifacts.json_lines import JsonLines
 
 TUPLES = ("survivors", "added", "dropped", "solved")  # lists in JSON
 # followed by the packages: the machine lacks them, the problem is not at fault

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from problems.json_lines import line_of, row_of
+from artifacts.json_lines import line_of, row_of
 from problems.schema import Problem, from_row, to_row
 
 

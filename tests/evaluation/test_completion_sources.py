@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.integrity import CorruptArtifact
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout
 from evaluation.benchmarks.registry import load_public
 from evaluation.completions import Completion
@@ -283,7 +284,7 @@ def test_an_invalid_cache_line_is_refused(tmp_path: Path) -> None:
     with path.open("a", encoding="utf-8") as file:
         file.write('{"prompt": "a"}\n')
     with (
-        pytest.raises(ValueError, match="line 2"),
+        pytest.raises(CorruptArtifact, match="line 2"),
         CompletionCache(tmp_path, {"folder": "x"}, SAMPLED),
     ):
         pass

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.json_lines import HASH, line_of
 from artifacts.store import Artifact
 from assets.contestant_scores import read_scores
 from evaluation.benchmarks import validation
 from evaluation.benchmarks.embedded import answering
 from evaluation.evaluate import evaluate
 from problems.embedded.compositional import FamilyConfig, generate
-from problems.json_lines import HASH, line_of
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 from tests.pipelines import daily_validation

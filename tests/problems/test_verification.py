@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from problems.columns import ProblemError
-from problems.json_lines import HASH, line_of
+from artifacts.integrity import CorruptArtifact
+from artifacts.json_lines import HASH, line_of
 from problems.schema import Problem, set_hash, write_parquet
 from problems.verification.problem_check import ANY_ANSWER, NoVerdict, idle_answer
 from problems.verification.verification import Verification, VerifiedProblems, verify
@@ -171,7 +171,7 @@ def test_a_truncated_journal_line_is_judged_again(sandbox: Sandbox, tmp_path: Pa
 
 def test_a_broken_journal_line_is_refused_by_number(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text('{"content_hash": "x"}\n')
-    with pytest.raises(ProblemError, match=r"journal\.jsonl: line 1: "):
+    with pytest.raises(CorruptArtifact, match=r"journal\.jsonl: line 1: "):
         verify([toy()], sandbox, tmp_path / "journal.jsonl")
 
 

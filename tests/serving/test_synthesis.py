@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from problems.json_lines import line_of
+from artifacts.integrity import CorruptArtifact
+from artifacts.json_lines import line_of
 from problems.schema import Problem, write_parquet
 from problems.synthesis.endpoint import TRIES, Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, Replies, Reply
@@ -209,7 +210,7 @@ def test_the_budget_ends_the_pass(proxy: FaultyProxy, sandbox: Sandbox, tmp_path
 def test_a_broken_line_of_the_journal_is_reported(tmp_path: Path) -> None:
     line = line_of({"question": "a", "text": "b", "tokens": 1})
     (tmp_path / "replies").write_bytes(line + b"{}\n")
-    with pytest.raises(ValueError, match="line 2"), Replies(tmp_path / "replies", _Never()):
+    with pytest.raises(CorruptArtifact, match="line 2"), Replies(tmp_path / "replies", _Never()):
         pass
 
 

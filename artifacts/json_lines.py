@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from problems.columns import ProblemError
+from artifacts.integrity import CorruptArtifact
 
 HASH = "line_hash"
 
@@ -22,7 +22,8 @@ HASH = "line_hash"
 def line_of(row: Mapping[str, Any]) -> bytes:
     """Return an object as one line with its hash, the last entry."""
     text = json.dumps(row)
-    return f'{text[:-1]}, "{HASH}": "{_hash(text)}"}}\n'.encode()
+    comma = ", " if row else ""
+    return f'{text[:-1]}{comma}"{HASH}": "{_hash(text)}"}}\n'.encode()
 
 
 def row_of(line: bytes) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def row_of(line: bytes) -> dict[str, Any]:
     row = json.loads(line)
     if not isinstance(row, dict):
         raise TypeError("not an object")
-    text = line.decode().rpartition(f', "{HASH}"')[0] + "}"
+    text = line.decode().rpartition(f'"{HASH}"')[0].removesuffix(", ") + "}"
     if row.pop(HASH, None) != _hash(text):
         raise ValueError("it was changed after it was written")
     return row
@@ -54,12 +55,20 @@ class JsonLines:
     def open(self, read: Callable[[dict[str, Any]], None], fix: str) -> None:
         """Lock the file and pass each line's object to `read`, in order.
 
-        Raises ProblemError with the line and the fix if a line is not an object, or `read` finds it
-        broken.
+        Raises CorruptArtifact with the line and the fix if a line is not an object, or `read` finds
+        it broken; the file is closed then.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO = self.path.open("a+b")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._read_all(read, fix)
+        except BaseException:
+            self.close()
+            raise
+
+    def _read_all(self, read: Callable[[dict[str, Any]], None], fix: str) -> None:
+        """Pass each whole line's object to `read`, and cut off a torn last line."""
         self._file.seek(0)
         valid_bytes = 0
         for number, line in enumerate(self._file, 1):
@@ -68,8 +77,8 @@ class JsonLines:
             try:
                 read(row_of(line))
             except (ValueError, TypeError, KeyError) as error:
-                raise ProblemError(
-                    f"not a valid line ({error})", fix, f"{self.path}: line {number}"
+                raise CorruptArtifact(
+                    f"{self.path}: line {number}: not a valid line ({error}): {fix}"
                 ) from error
             valid_bytes += len(line)
         self._file.truncate(valid_bytes)
