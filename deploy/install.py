@@ -6,7 +6,8 @@ existing environment keeps its kind. A path names another folder than `.venv`.
 
 A stamp in the environment holds the hashes of its inputs. If they are equal, there is nothing to
 do. After a change of the lock, a moved clone or a killed install the environment is created again:
-pip does not install atomically, and a partial environment cannot be repaired safely.
+pip does not install atomically, and a partial environment cannot be repaired safely. A folder
+without a stamp is another program's, and is not cleared.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 LOCKS = ("requirements.lock", "requirements-cuda.lock")
 GPU_LOCK = "requirements-gpu.lock"
 BUILD = ("setuptools", "wheel")
-BUILD_LOCK = "build.lock"
+STAMP = "stamp.json"
 # in a new environment, and among its packages
 BARE = {"bin", "include", "lib", "lib64", "pyvenv.cfg", ".gitignore"}
 BARE_PACKAGES = {"pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils"}
@@ -49,9 +50,9 @@ def stamp(root: Path, gpu: bool = False) -> dict[str, str]:
 def foreign(venv: Path) -> bool:
     """Return whether a folder holds what this program did not put there, so it must not be cleared.
 
-    A killed install leaves a bare environment, or one with the lock of its build tools.
+    A killed install leaves a bare environment, or one with a stamp.
     """
-    if not venv.is_dir() or any((venv / name).exists() for name in ("stamp.json", BUILD_LOCK)):
+    if not venv.is_dir() or (venv / STAMP).exists():
         return False
     names = {path.name for path in venv.iterdir()}
     packages = {path.name.partition("-")[0] for path in venv.glob("lib/python*/site-packages/*")}
@@ -75,10 +76,11 @@ def install_packages(root: Path, venv: Path, gpu: bool = False) -> None:
     python, log = venv / "bin" / "python", venv / "install.log"
     lock = root / (GPU_LOCK if gpu else LOCKS[0])
     subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
+    write_stamp(venv, {"kind": "gpu" if gpu else "cpu"})
     # the build tools first: packages that come as source, and Ratchet itself, are built with pinned
     # tools
-    (venv / BUILD_LOCK).write_text(pinned(lock, BUILD), encoding="utf-8")
-    _pip(python, log, *HASHED, "-r", venv / BUILD_LOCK)
+    (venv / "build.lock").write_text(pinned(lock, BUILD), encoding="utf-8")
+    _pip(python, log, *HASHED, "-r", venv / "build.lock")
     if gpu:
         # it has only the hash of the registry's torch, so pip ignores a +cpu build
         _pip(python, log, *HASHED, "--no-build-isolation", "-r", lock)
@@ -112,6 +114,13 @@ def _install_with_torch(root: Path, venv: Path) -> None:
     )
     if "+cpu" not in torch_version.stdout:
         _pip(python, log, *HASHED, "-r", root / LOCKS[1])
+
+
+def write_stamp(venv: Path, stamp: dict[str, str]) -> None:
+    """Write what is installed so far. After a failure the kind and whole packages are kept."""
+    beside = venv / "stamp.beside"
+    beside.write_text(json.dumps(stamp), encoding="utf-8")
+    beside.rename(venv / STAMP)
 
 
 def install_ours(root: Path, venv: Path) -> None:
@@ -153,19 +162,17 @@ def main() -> int:
     arguments = [argument for argument in sys.argv[1:] if argument != "gpu"]
     root = Path.cwd()
     venv = root / (arguments[0] if arguments else ".venv")
-    if venv.is_symlink():  # another checkout's: that one keeps it in order
-        return 0
-    if arguments and foreign(venv):
+    if venv.is_symlink() or foreign(venv):
         print(
-            f"{venv} holds other files or another program's environment, and it would be cleared: "
-            "name another folder, or delete it",
+            f"{venv} is a link, or holds other files or another program's environment, which would "
+            "be cleared: move it away or delete it, and run make again",
             file=sys.stderr,
         )
         return 1
     with (root / LOCKS[0]).open() as lock:
         # With two `make` at once, the second waits and then finds the stamp.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        stamp_path = venv / "stamp.json"
+        stamp_path = venv / STAMP
         installed = (
             json.loads(stamp_path.read_text(encoding="utf-8")) if stamp_path.exists() else {}
         )
@@ -174,7 +181,6 @@ def main() -> int:
         if installed == expected:
             return 0
         os.environ.pop("PYTHONPATH", None)
-        stamp_path.unlink(missing_ok=True)
         try:
             if installed.get("packages") != expected["packages"]:
                 name, disk = (GPU_LOCK, "16 GB") if gpu else (LOCKS[0], "3 GB (7 GB with CUDA)")
@@ -185,7 +191,9 @@ def main() -> int:
                 began = time.monotonic()
                 install_packages(root, venv, gpu)
                 print(f"\rInstalled in {(time.monotonic() - began) / 60:.1f} minutes.", flush=True)
+            write_stamp(venv, {**expected, "ours": ""})
             install_ours(root, venv)
+            write_stamp(venv, expected)
         except subprocess.CalledProcessError:
             log = venv / "install.log"
             tail = log.read_text(encoding="utf-8").splitlines()[-15:] if log.exists() else []
@@ -199,9 +207,6 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 1
-        new_stamp = venv / "stamp.beside"
-        new_stamp.write_text(json.dumps(expected), encoding="utf-8")
-        new_stamp.rename(stamp_path)
     return 0
 
 

@@ -82,6 +82,36 @@ def test_a_model_verifies_a_source_without_references(tmp_path: Path, writer: st
     assert kept.agreement == pytest.approx(4 / 6)
 
 
+def test_sampling_again_repairs_a_source_whose_samples_are_gone(
+    tmp_path: Path, writer: str
+) -> None:
+    home = added(tmp_path, ACECODE | {"inferences": None})
+    endpoint = EndpointSource(writer, "writer", at_once=1)
+    sampling = Sampling(n=2, temperature=0.8, max_new_tokens=64)
+
+    def sample(n: int) -> Path:
+        wanted = sampling.model_copy(update={"n": n})
+        assert data_sample("mine", endpoint, wanted, None, home, Console(quiet=True)) == 0
+        path = read_sources(home.path)["mine"].samples
+        assert path
+        return path
+
+    first, second = sample(2), sample(3)
+    assert first != second
+    assert len(first.read_text().splitlines()) == 2
+    second.unlink()
+    assert len(sample(3).read_text().splitlines()) == 3
+
+
+def test_empty_outputs_are_no_samples(
+    tmp_path: Path, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.FENCED", "")
+    home = added(tmp_path, ACECODE | {"inferences": None})
+    with pytest.raises(ProblemError, match="every output is empty"):
+        data_sample("mine", EndpointSource(writer, "writer"), Sampling(), None, home, Console())
+
+
 @pytest.mark.parametrize(("name", "message"), [("other", "'other'"), ("mine", "reference")])
 def test_a_source_that_needs_no_samples_is_refused(tmp_path: Path, name: str, message: str) -> None:
     home = added(tmp_path, KODCODE)

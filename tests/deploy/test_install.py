@@ -170,18 +170,41 @@ def test_an_up_to_date_environment_is_not_changed(
     assert [path.name for path in (clone / ".venv").iterdir()] == ["stamp.json"]
 
 
+@pytest.mark.parametrize("arguments", [["mine"], []])
 @pytest.mark.parametrize("file", ["notes.txt", "lib/python3.11/site-packages/flask-3.0.dist-info"])
-def test_a_named_folder_with_other_files_is_not_cleared(
-    clone: Path, file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_folder_with_other_files_is_not_cleared(
+    clone: Path,
+    arguments: list[str],
+    file: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = clone / "mine" / file
-    path.parent.mkdir(parents=True)
-    path.write_text("of the user", encoding="utf-8")
+    folder = clone / (arguments or [".venv"])[0]
+    (folder / file).parent.mkdir(parents=True)
+    (folder / file).write_text("of the user", encoding="utf-8")
     monkeypatch.chdir(clone)
-    monkeypatch.setattr("sys.argv", ["install.py", "mine"])
+    monkeypatch.setattr("sys.argv", ["install.py", *arguments])
     assert install.main() == 1
-    assert path.read_text(encoding="utf-8") == "of the user"
-    assert str(clone / "mine") in capsys.readouterr().err
+    assert (folder / file).read_text(encoding="utf-8") == "of the user"
+    assert str(folder) in capsys.readouterr().err
+
+
+def test_a_failed_installation_of_ratchet_keeps_packages_and_kind(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second `make` installs Ratchet alone, into the same environment with the engine."""
+    stamp = install.stamp(clone, gpu=True)
+    python = clone / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    python.chmod(0o755)
+    install.write_stamp(clone / ".venv", stamp | {"ours": "of an older commit"})
+    monkeypatch.chdir(clone)
+    monkeypatch.setattr("sys.argv", ["install.py"])
+    assert install.main() == 1
+    python.write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+    assert install.main() == 0
+    assert json.loads((clone / ".venv" / install.STAMP).read_text(encoding="utf-8")) == stamp
 
 
 @pytest.mark.slow
@@ -192,7 +215,7 @@ def test_an_environment_of_a_killed_install_is_not_foreign(tmp_path: Path) -> No
     assert not install.foreign(venv)
     (venv / "lib" / "python3.11" / "site-packages" / "flask").mkdir(parents=True)
     assert install.foreign(venv)
-    (venv / install.BUILD_LOCK).touch()
+    (venv / install.STAMP).touch()
     assert not install.foreign(venv)
 
 
