@@ -28,13 +28,12 @@ from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
 from pipelines.settings import SETTINGS
 from resources.home import Home
-from resources.run_context import PARTITION, RunContext
+from resources.run_context import PARTITION, TRAINING_TAGS, RunContext
 from resources.run_record import newest_id, next_id
 from resources.services import PROFILE, SUBHOME
 
 SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
 SOURCE_ASSETS = (raw_problems, verified_problems, augmented_problems, synthetic_problems)
-TRAINING_TAGS = {"kind": "train"}
 DATA_ASSETS = (*SOURCE_ASSETS, clean_problems)
 PIPELINE_ASSETS = (
     *DATA_ASSETS,

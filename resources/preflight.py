@@ -8,12 +8,13 @@ checked later by `verl_jobs/planner/preflight.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from problems.catalogue import read_sources
 from problems.columns import ProblemError
+from problems.prompt import prompt_text
 from problems.registry import SOURCES, read
 from problems.schema import Problem
 from problems.stored import stored_problems
@@ -28,7 +29,8 @@ from resources.run_record import next_id
 from rewards.own import reward_of
 from verl_jobs.config.agents import Agents
 from verl_jobs.gguf.source import find, names_gguf
-from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
+from verl_jobs.planner.lengths import tokenizer_of
+from verl_jobs.planner.preflight import CannotTrain, check_disk, check_lengths, check_settings
 from verl_jobs.sft.start import UnfitStart
 
 
@@ -51,16 +53,38 @@ def check_sources(home: Home, profile: Profile) -> None:
         )
 
 
+def _check_prompts(home: Home, profile: Profile) -> None:
+    """Raise CannotTrain if too few prompts of the sources are within the token limit, where the
+    sources and the base's tokenizer are on this machine.
+    """
+    base = profile.base
+    if profile.dataset or profile.shipped or not (names_gguf(base) or Path(base).is_dir()):
+        return
+    if not _elsewhere(home):
+        chats = ([{"role": "user", "content": prompt_text(each)}] for each in _training(home))
+        names = ", ".join(read_sources(home.path))
+        check_lengths(chats, tokenizer_of(base), profile.training, f"the problems of {names}")
+
+
 def trains(home: Home) -> bool:
     """Return whether a source has a problem for training. A hub's dataset is taken to have one."""
+    return _elsewhere(home) or any(True for _ in _training(home))
+
+
+def _elsewhere(home: Home) -> bool:
+    """Return whether a source is a dataset of the hub, which a run downloads."""
     return any(
-        (place.path is None and not (name in SOURCES and SOURCES[name].generate))
-        or any(
-            isinstance(problem, Problem) and problem.split == "train" and not problem.gated
-            for _, problem in read(name, place)
-        )
+        place.path is None and not (name in SOURCES and SOURCES[name].generate)
         for name, place in read_sources(home.path).items()
     )
+
+
+def _training(home: Home) -> Iterator[Problem]:
+    """Yield the problems of all sources that may be trained on."""
+    for name, place in read_sources(home.path).items():
+        for _, problem in read(name, place):
+            if isinstance(problem, Problem) and problem.split == "train" and not problem.gated:
+                yield problem
 
 
 def check_parts(profile: Profile, problems: Sequence[Problem], key: str) -> None:
@@ -123,6 +147,7 @@ def check_policy(home: Home, profile: Profile) -> None:
             if shape := shape_of_start(profile):
                 check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
         check_sources(home, profile)
+        _check_prompts(home, profile)
         _check_gate(home, profile)
     except CannotTrain as error:
         raise NotReady(str(error)) from None

@@ -41,6 +41,7 @@ from sandbox.sandbox import Sandbox
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one per pipeline run
 BENCHMARKS = "benchmarks"  # name of the dynamic partitions, one per scored benchmark
 PARTITION = "dagster/partition"
+TRAINING_TAGS = {"kind": "train"}  # of the runs that dagster.yaml starts one at a time
 NO_PARTITION = (
     "this run of {job} has no partition, and would fail at its first stage that needs one, "
     "after the training: `dagster job launch` leaves out a "

@@ -8,6 +8,7 @@ marks the run failed and, where retries are left, starts it again.
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,11 @@ from dagster import (
 )
 from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus  # private as of 1.13.27
 
+BEFORE_BEGIN = [
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.STARTING,
+]
 ALIVE = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
 
 
@@ -41,14 +47,20 @@ def worker_health(instance: DagsterInstance, run: DagsterRun) -> CheckRunHealthR
     UNKNOWN counts as failed for Dagster, so a run whose process has not reported its pid yet is
     reported as running.
     """
-    named = [
+    named = _process(instance, run)
+    if not named or lives(*named):
+        return CheckRunHealthResult(WorkerStatus.RUNNING)
+    return CheckRunHealthResult(WorkerStatus.FAILED, f"process {named[0]} is gone")
+
+
+def _process(instance: DagsterInstance, run: DagsterRun) -> tuple[int, float] | None:
+    """Return the pid that a run's process reported last, and when; None before its first report."""
+    reports = [
         (int(str(event.dagster_event.engine_event_data.metadata["pid"].value)), event.timestamp)
         for event in instance.all_logs(run.run_id, of_type=DagsterEventType.ENGINE_EVENT)
         if event.dagster_event and "pid" in event.dagster_event.engine_event_data.metadata
     ]
-    if not named or lives(*named[-1]):
-        return CheckRunHealthResult(WorkerStatus.RUNNING)
-    return CheckRunHealthResult(WorkerStatus.FAILED, f"process {named[-1][0]} is gone")
+    return reports[-1] if reports else None
 
 
 def lives(pid: int, reported_at: float) -> bool:
@@ -80,16 +92,23 @@ def fail_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
     return dead
 
 
-def cancel_runs(folder: Path, tags: dict[str, str]) -> None:
-    """Tell Dagster that a person ends the runs with these tags. When their process ends they are
-    Canceled, so that they are neither retried nor asked for again.
+def cancel_runs(folder: Path, tags: dict[str, str]) -> list[DagsterRun]:
+    """End the runs with these tags for good, and return them: Dagster neither retries them, nor do
+    sensors ask for them again. A run that has not begun is Canceled now, another one when its
+    process ends.
 
     folder: of Dagster's history, if DAGSTER_HOME names no other.
     """
     folder = Path(os.environ.get("DAGSTER_HOME") or folder)
     if not (folder / "dagster.yaml").is_file():
-        return
-    alive = RunsFilter(statuses=[DagsterRunStatus.QUEUED, *ALIVE], tags=tags)
+        return []
+    alive = RunsFilter(statuses=[*BEFORE_BEGIN, *ALIVE], tags=tags)
     with DagsterInstance.from_config(str(folder)) as instance:
-        for run in instance.get_runs(alive):
+        runs = list(instance.get_runs(alive))
+        for run in runs:
             instance.report_run_canceling(run, "`ratchet jobs stop`")
+            if run.status in BEFORE_BEGIN:
+                instance.report_run_canceled(run, "`ratchet jobs stop`")
+            if (named := _process(instance, run)) and lives(*named):
+                os.kill(named[0], signal.SIGTERM)
+    return runs

@@ -55,6 +55,8 @@ def read(name: str, place: Place, console: Console) -> LoadedRows:
     _print_rejected(loaded, console)
     if not loaded.problems:
         fix = "fix the file, or name its columns with --columns and --set"
+        if name in SOURCES and place.path:
+            fix = f"{name} is a known source; problems of your own get another name"
         if place.path and (found := recognized(place.path)) not in (None, name):
             fix = f"they are those of {found}: run `ratchet data add {found} --path {place.path}`"
         reason = f"none of {loaded.rows} rows could be read"

@@ -5,7 +5,6 @@ limits that follow, and whether the engine's memory suffices for them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -19,10 +18,15 @@ from resources.capacity import gpu_of
 from resources.home import NotReady, available_memory_gib
 from resources.settings import Settings
 from verl_jobs.config.training import Training
-from verl_jobs.gguf.header import read_header
-from verl_jobs.gguf.source import find, names_gguf
-from verl_jobs.gguf.tokenizer import make_tokenizer
-from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_completions, of_prompts, of_run
+from verl_jobs.planner.lengths import (
+    SHARES,
+    Lengths,
+    limits,
+    of_completions,
+    of_prompts,
+    of_run,
+    tokenizer_of,
+)
 from verl_jobs.planner.memory import CPU_ROWS, generation_bytes
 from verl_jobs.planner.planner import plan
 from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, shape_of
@@ -151,15 +155,8 @@ def _measure(
 
     fenced: whether completions are fenced code. Raises NotReady, FileNotFoundError.
     """
-    from transformers import AutoTokenizer
-
-    tokenizer: Any
     try:
-        tokenizer = (
-            make_tokenizer(read_header(find(model).path))
-            if names_gguf(model)
-            else AutoTokenizer.from_pretrained(model)
-        )
+        tokenizer = tokenizer_of(model)
     except UnfitStart as error:
         raise NotReady(str(error)) from error
     except (OSError, ValueError) as error:

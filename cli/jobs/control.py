@@ -17,7 +17,7 @@ from pipelines.watch.text import print_text
 from pipelines.watch.view import View
 from resources import lease
 from resources.home import Home
-from resources.run_context import PARTITION
+from resources.run_context import PARTITION, TRAINING_TAGS
 from resources.run_launcher import cancel_runs
 from resources.run_record import PipelineRun, readable
 from resources.settings import Settings
@@ -26,12 +26,18 @@ STOP_TIMEOUT_S = 120.0  # the training saves a checkpoint, then Ray ends
 
 
 def stop(run: str | None, home: Home, console: Console) -> int:
-    """Stop the running training for good: Dagster does not start it again. Its checkpoints stay.
-    Return 0 when it has ended, 1 on a timeout.
+    """Stop the running training for good, or one that Dagster is about to start: it is not started
+    again. Its checkpoints stay. Return 0 when it has ended, 1 on a timeout.
 
     Raises FileNotFoundError for an unknown run.
     """
     holder = lease.holder(home.lease)
+    if holder is None or (run and holder.run_id != run):
+        tags = TRAINING_TAGS | ({PARTITION: run} if run else {})
+        if stopped := cancel_runs(home.dagster, tags):
+            names = sorted({each.tags.get(PARTITION, each.run_id[:8]) for each in stopped})
+            print_text(console, f"{', '.join(names)} is stopped before its first stage.")
+            return 0
     if run and not (home.runs / run).is_dir():
         raise FileNotFoundError(
             f"no run {run} in {home.path}: known runs are "
@@ -42,8 +48,8 @@ def stop(run: str | None, home: Home, console: Console) -> int:
         other = f"; {holder.run_id} is" if holder else ""
         console.print(f"{state}{other}.", soft_wrap=True)
         return 0
-    cancel_runs(home.dagster, {PARTITION: holder.run_id})
-    os.kill(holder.pid, signal.SIGTERM)
+    if not cancel_runs(home.dagster, {PARTITION: holder.run_id}):
+        os.kill(holder.pid, signal.SIGTERM)  # a training that Dagster does not know
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while lease.holder(home.lease) is not None or (home.path / "ray" / "head.json").exists():
         if time.monotonic() > deadline:

@@ -18,6 +18,7 @@ from pipelines.instance import prepare
 from resources import lease
 from resources.home import Home, NotReady
 from resources.ray.head import free_ports
+from resources.run_context import PARTITION, TRAINING_TAGS
 from resources.settings import Settings
 from tests.cli.test_job_commands import output_of
 from tests.open_runs import open_test_run
@@ -118,6 +119,26 @@ def test_a_stopped_run_is_canceled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with dg.DagsterInstance.from_config(str(folder)) as instance:
         [run] = instance.get_runs()
     assert run.status is dg.DagsterRunStatus.CANCELED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING])
+def test_a_training_that_is_about_to_start_is_canceled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus
+) -> None:
+    home = Home(tmp_path / "home")
+    home.make()
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    monkeypatch.setenv("DAGSTER_HOME", str(home.dagster))
+    folder = prepare(home, Settings.read().profile.orchestration)
+    with dg.DagsterInstance.from_config(str(folder)) as instance:
+        job = dg.job(name="any")(lambda: None)
+        for tags in ({**TRAINING_TAGS, PARTITION: "chain-0007"}, {"ratchet/kind": "data"}):
+            instance.create_run_for_job(job, tags=tags, status=status)
+        assert "chain-0007 is stopped before its first stage" in output_of(stop, None)
+        assert sorted(run.status.value for run in instance.get_runs()) == sorted(
+            ["CANCELED", status.value]
+        )
 
 
 @pytest.mark.slow

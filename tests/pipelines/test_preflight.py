@@ -17,6 +17,7 @@ from resources.preflight import check_policy
 from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.training import Training
+from verl_jobs.sft.tiny_model import TinyModel
 
 LONG = Training(answer_tokens=5000)
 
@@ -63,6 +64,25 @@ def test_a_named_base_with_benchmarks_alone_is_refused(tmp_path: Path) -> None:
     add_source(home.path, "mine", tmp_path / "rows.jsonl")
     with pytest.raises(NotReady, match="no problem of the sources may be trained on"):
         check_policy(home, profile)
+
+
+@pytest.mark.slow
+def test_prompts_longer_than_the_limit_are_refused_before_the_first_stage(tmp_path: Path) -> None:
+    from verl_jobs.sft.tiny_model import make
+
+    home, base = Home(tmp_path / "home"), tmp_path / "base"
+    make(TinyModel(hidden=32, layers=1, heads=2), ["Write f(x)."], base)
+    add_source(home.path, "everyday", None)
+
+    def check(**limits: int) -> None:
+        training = Training.model_validate({"answer_tokens": 32, **limits})
+        check_policy(home, Profile(base=str(base), training=training))
+
+    check(prompt_tokens=400)
+    with pytest.raises(NotReady, match=r"everyday: 0 prompts have at most 4 tokens.*shortest has"):
+        check(prompt_tokens=4)
+    with pytest.raises(NotReady, match="problems to train on, fewer than the 9999 of a step"):
+        check(prompt_tokens=400, problems_per_step=9999)
 
 
 def test_a_pipeline_run_does_not_train_a_reviewer(tmp_path: Path) -> None:

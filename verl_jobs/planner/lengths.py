@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from verl_jobs import samples
+from verl_jobs.gguf.header import read_header
+from verl_jobs.gguf.source import find, names_gguf
+from verl_jobs.gguf.tokenizer import make_tokenizer
 
 SHARES = (0.5, 0.9, 0.95, 0.99, 1.0)
 STEP = 8  # limits are multiples of this
@@ -35,22 +38,37 @@ class Lengths:
         return sum(length > limit for length in self.tokens) / len(self.tokens)
 
 
+def tokenizer_of(model: str) -> Any:
+    """Return the tokenizer of a folder, hub id or GGUF file.
+
+    Raises UnfitStart for a GGUF file without one, OSError and ValueError otherwise.
+    """
+    from transformers import AutoTokenizer
+
+    if names_gguf(model):
+        return make_tokenizer(read_header(find(model).path))
+    return AutoTokenizer.from_pretrained(model, local_files_only=Path(model).is_dir())
+
+
 def of_prompts(tokenizer: Any, prompts: Iterable[str]) -> Lengths:
     """Measure prompts as verl does.
 
     A prompt is a user message in the chat template, with the head of the reply.
     """
-    chats = ([{"role": "user", "content": prompt}] for prompt in prompts)
-    texts = (
-        tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        for chat in chats
-    )
-    return _measured("prompts", tokenizer, texts, end=0)
+    lengths = (length_of(tokenizer, [{"role": "user", "content": text}]) for text in prompts)
+    return Lengths("prompts", tuple(sorted(lengths)))
+
+
+def length_of(tokenizer: Any, chat: list[dict[str, str]]) -> int:
+    """Return the tokens of a chat in the template, with the head of the reply."""
+    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    return len(tokenizer.encode(text, add_special_tokens=False))
 
 
 def of_completions(name: str, tokenizer: Any, completions: Iterable[str]) -> Lengths:
     """Measure completions, including the end token."""
-    return _measured(name, tokenizer, completions, end=1)
+    lengths = (len(tokenizer.encode(text, add_special_tokens=False)) + 1 for text in completions)
+    return Lengths(name, tuple(sorted(lengths)))
 
 
 def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
@@ -70,15 +88,6 @@ def limits(prompts: Lengths, completions: Sequence[Lengths], share: float) -> tu
     The limits are multiples of STEP.
     """
     return _up(prompts.quantile(share)), _up(max(kind.quantile(share) for kind in completions))
-
-
-def _measured(name: str, tokenizer: Any, texts: Iterable[str], end: int) -> Lengths:
-    return Lengths(
-        name,
-        tuple(
-            sorted(len(tokenizer.encode(text, add_special_tokens=False)) + end for text in texts)
-        ),
-    )
 
 
 def _up(length: int) -> int:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Iterable
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from problems.cleaning.gating import gated_as
 from problems.schema import Problem
@@ -18,6 +20,7 @@ from rewards.question import task_from_ground_truth
 from verl_jobs.adapter.versions import UnsupportedVerl, installed
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
+from verl_jobs.planner.lengths import length_of, tokenizer_of
 from verl_jobs.planner.shapes import GIB
 from verl_jobs.sft.start import check_start, stored_shapes
 
@@ -41,28 +44,40 @@ def check(job: TrainingJob) -> None:
     if start.is_dir():  # otherwise a hub id, which the engine downloads
         t = job.training
         check_start(start, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora)
-        check_lengths(Path(job.train), start, t)
+        check_lengths(_chats(Path(job.train)), tokenizer_of(str(start)), t, job.train)
         check_disk(job.path, t, parameters_of(start))
 
 
-def check_lengths(path: Path, start: Path, training: Training) -> None:
-    """Raise CannotTrain if too few prompts fit for a step: verl leaves longer ones out."""
-    import pyarrow.parquet as pq
-    from transformers import AutoTokenizer
+def check_lengths(
+    chats: Iterable[list[dict[str, str]]], tokenizer: Any, training: Training, place: object
+) -> None:
+    """Raise CannotTrain if too few prompts fit for a step: verl leaves longer ones out.
 
-    tokenizer = AutoTokenizer.from_pretrained(start, local_files_only=True)
-    limit, fit, shortest = training.prompt_tokens, 0, 0
-    for chat in pq.read_table(path, columns=["prompt"]).column("prompt").to_pylist():
-        text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        length = len(tokenizer.encode(text, add_special_tokens=False))
-        fit, shortest = fit + (length <= limit), min(shortest or length, length)
+    Reads no more chats than a step needs. place: where they come from, for the message.
+    """
+    limit, fit, lengths = training.prompt_tokens, 0, list[int]()
+    for chat in chats:
+        lengths.append(length_of(tokenizer, chat))
+        fit += lengths[-1] <= limit
         if fit >= training.problems_per_step:
             return
+    if fit == len(lengths):
+        raise CannotTrain(
+            f"{place}: {fit} problems to train on, fewer than the {training.problems_per_step} of "
+            "a step: add problems, or lower training.problems_per_step"
+        )
     raise CannotTrain(
-        f"{path}: {fit} prompts have at most {limit} tokens, fewer than the "
-        f"{training.problems_per_step} of a step; the shortest has {shortest}: "
+        f"{place}: {fit} prompts have at most {limit} tokens, fewer than the "
+        f"{training.problems_per_step} of a step; the shortest has {min(lengths)}: "
         "raise training.prompt_tokens (`ratchet plan --data clean_problems` measures them)"
     )
+
+
+def _chats(path: Path) -> list[list[dict[str, str]]]:
+    import pyarrow.parquet as pq
+
+    column = pq.read_table(path, columns=["prompt"])["prompt"]
+    return list(column.to_pylist())
 
 
 def check_settings(training: Training) -> None:
