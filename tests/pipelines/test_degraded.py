@@ -112,3 +112,36 @@ def test_after_a_regressions_retraining_a_rollback_waits(
     rolled_back(run_context)
     waits = look(degraded_champion, home_builder, instance).skip_reason
     assert "the cooldown is 6 hours" in str(waits)
+
+
+@pytest.mark.parametrize(
+    ("status", "hours", "reason"),
+    [
+        (dg.DagsterRunStatus.CANCELED, 24, "was stopped: none is started"),
+        (dg.DagsterRunStatus.FAILURE, 1, "failed. Another one waits"),
+        (dg.DagsterRunStatus.FAILURE, 7, ""),
+        (dg.DagsterRunStatus.SUCCESS, 24, "was started, and ended"),
+    ],
+)
+def test_a_retraining_that_failed_is_asked_for_again_after_the_cooldown(
+    home_builder: HomeBuilder,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    status: dg.DagsterRunStatus,
+    hours: float,
+    reason: str,
+) -> None:
+    put(home_builder.run_context.ledger, "a", "install")
+    rolled_back(home_builder.run_context)
+    [first] = look(degraded_champion, home_builder, instance).run_requests or []
+    instance.create_run_for_job(
+        dg.job(name=str(first.job_name))(lambda: None), tags=dict(first.tags), status=status
+    )
+    later = time.time() + hours * 3600
+    monkeypatch.setattr("pipelines.sensors.retraining.time.time", lambda: later)
+    result = look(degraded_champion, home_builder, instance)
+    if reason:
+        assert reason in str(result.skip_reason)
+    else:
+        [second] = result.run_requests or []
+        assert second.run_key != first.run_key
