@@ -1,4 +1,4 @@
-"""Make the previous champion champion again."""
+"""Make an earlier champion champion again."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from resources.registry.ledger import (
     champion_of,
     champions,
     named,
+    previous_of,
 )
 from resources.settings import Settings
 
@@ -59,11 +60,9 @@ def rollback(to: int | None, reason: str, settings: Settings, console: Console) 
         file.unlink(missing_ok=True)  # the request is answered; a repeated one is a new one
         raise
     print_text(console, "\n".join(entry.decision["reasons"]))
-    print_text(
-        console,
-        f"To undo this: `ratchet promote {entry.decision['undone_checkpoint']}` decides on it "
-        "again, in a profile with `policy.second_tries: true`",
-    )
+    if previous := previous_of(ledger.history()):
+        undo = f"ratchet rollback --to {previous.version}"
+        print_text(console, f"To undo this: `{undo}` makes {named(previous)} champion again")
     sync_mlflow(settings.registry, ledger)
     file.unlink(missing_ok=True)
     return 0
@@ -93,24 +92,27 @@ def _champion_entry(history: Sequence[Entry]) -> int:
     return champion.entry if (champion := champion_of(history)) else 0
 
 
-def _question(history: Sequence[Entry], target: str) -> str:
+def _question(history: Sequence[Entry], to: int | None) -> str:
+    target = f"version {to}" if to else named(champions(history)[-2])
     return f"{named(champion_of(history))} is champion. Make {target} champion instead?"
 
 
 def command(
     to: Annotated[
         int | None,
-        typer.Option(help="Version to restore. Default: the champion before the current one."),
+        typer.Option(
+            help="Version to restore; one that was taken back too. Default: the champion before."
+        ),
     ] = None,
     reason: Annotated[str, typer.Option(help="Reason, recorded in the ledger.")] = "",
     yes: YesOption = False,
     profile: ProfileOption = None,
 ) -> None:
-    """Make the previous champion champion again, after a question."""
+    """Make an earlier champion champion again, after a question."""
     settings = Settings.read(profile)
-    target = f"version {to}" if to else "the previous champion"
-    possible = len(champions(settings.history)) > 1  # else the error says what is missing
-    if possible and not confirmed(_question(settings.history, target), yes):
+    least = 1 if to else 2  # with fewer champions the error says what is missing
+    possible = len(champions(settings.history)) >= least
+    if possible and not confirmed(_question(settings.history, to), yes):
         raise typer.Exit(1)
     raise typer.Exit(rollback(to, reason, settings, screen()))
 

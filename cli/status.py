@@ -20,7 +20,7 @@ from cli.lookup.damage import Damage
 from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
 from resources.home import Home
-from resources.registry.ledger import Entry, champions
+from resources.registry.ledger import Entry, champions, previous_of
 from resources.registry.releases import Release, Releases, deployed
 from resources.run_record import RunRecord, readable, unreadable
 from resources.settings import Settings
@@ -92,12 +92,14 @@ def _release(history: list[Entry], releases: list[Release]) -> list[tuple[str, s
 
 
 def _champions(history: list[Entry]) -> list[tuple[str, str]]:
-    """Return the champion and the version that a rollback would restore."""
+    """Return the champion and the one before it, with the command that restores it."""
     stack = champions(history)
     rows = [("champion", _champion(stack[-1]) if stack else NO_CHAMPION)]
-    for previous in stack[-2:-1]:
+    if previous := previous_of(history):
+        taken_back = previous.version not in {entry.version for entry in stack}
+        way = f"rollback --to {previous.version}" if taken_back else "rollback"
         text = f"version {previous.version}, {previous.checkpoint}"
-        rows.append(("previous", f"{text} (`ratchet rollback` restores it)"))
+        rows.append(("previous", f"{text} (`ratchet {way}` restores it)"))
     return rows
 
 

@@ -28,6 +28,7 @@ from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
 from pipelines.settings import SETTINGS
 from resources.home import Home
+from resources.registry.ledger import named, previous_of
 from resources.run_context import PARTITION, TRAINING_TAGS, RunContext
 from resources.run_record import newest_id, next_id
 from resources.services import PROFILE, SUBHOME
@@ -176,12 +177,11 @@ def roll_back(
     context.log.info(entry.decision["reasons"][0])
     if sync_problem := run_context.mlflow.try_sync(run_context.ledger):
         context.log.warning(sync_problem)
-    undone_checkpoint = entry.decision["undone_checkpoint"]
     context.add_output_metadata(
         {
             "champion": entry.checkpoint,
             "version": entry.version,
-            "undone": undone_checkpoint,
+            "undone": named(previous_of(run_context.ledger.history())),
             "mlflow": sync_problem or "in sync",
         }
     )

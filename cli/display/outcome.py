@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from resources.registry.ledger import Entry
+from resources.registry.ledger import Entry, champions
 
 
 def outcome(history: Sequence[Entry], entry: Entry) -> str:
@@ -15,15 +15,8 @@ def outcome(history: Sequence[Entry], entry: Entry) -> str:
         "refuse": "not promoted",
         "rollback": "restored",
     }[entry.kind]
-    later = [other for other in history if other.entry > entry.entry]
-    undone = next(
-        (
-            other
-            for other in later
-            if entry.entry in other.decision.get("undone_entries", [other.decision.get("undone")])
-        ),
-        None,
-    )
-    if undone:
-        return f"{first}, rolled back by entry {undone.entry} ({undone.created_at[:10]})"
-    return first
+    if entry.kind == "refuse" or entry.version in {each.version for each in champions(history)}:
+        return first
+    same = {each.entry for each in history if each.version == entry.version}
+    undone = [each for each in history if same & {*each.decision.get("undone_entries", [])}][-1]
+    return f"{first}, rolled back by entry {undone.entry} ({undone.created_at[:10]})"

@@ -186,7 +186,8 @@ class Ledger:
     ) -> Entry:
         """Make the champion before this one champion again, or the version `to`.
 
-        The entry's decision names the undone entries and the reason.
+        The entry's decision names the undone entries and the reason. Of a version that a rollback
+        took back, `to` undoes that rollback: the present champion becomes the one before it.
         undoing: entry of the champion that the caller wants to roll back.
         Idempotent per pipeline run. Raises NothingToRollBack where there was no such champion,
         Superseded where another entry than `undoing` is champion by now.
@@ -201,29 +202,24 @@ class Ledger:
                     f"{named(stack[-1])} is champion by now, not the one to roll back: check "
                     "`ratchet status`"
                 )
-            below = _below(stack, to)
-            back, undone = stack[below], stack[below + 1 :][::-1]
-            first = undone[0]
+            if back := _taken_back(entries, stack, to):
+                undone = []
+                sentence = f"The rollback of {named(back)} was undone, it is champion again."
+            else:
+                below = _below(stack, to)
+                back, undone = stack[below], stack[below + 1 :][::-1]
+                names = ", ".join(map(named, undone))
+                were = "was" if len(undone) == 1 else "were"
+                sentence = f"{names} {were} rolled back, {named(back)} is champion again."
             decision = {
                 "kind": "rollback",
-                "undone": first.entry,
-                "undone_version": first.version,
-                "undone_checkpoint": first.checkpoint,
+                "undone_entries": [entry.entry for entry in undone],
+                "reasons": [sentence, *([reason] if reason else [])],
             }
-            decision |= {"back_to": back.entry, "undone_entries": [entry.entry for entry in undone]}
-            names = ", ".join(named(entry) for entry in undone)
-            reasons = [
-                (
-                    f"{names} {'was' if len(undone) == 1 else 'were'} rolled back, {named(back)} "
-                    "is champion again."
-                ),
-                *([reason] if reason else []),
-            ]
-            decision["reasons"] = reasons
+            before = stack[-1].entry
             place = (back.version, back.checkpoint, back.checkpoint_hash, back.path)
             return self._insert(
-                cursor,
-                Entry(_next(entries), "rollback", *place, first.entry, decision, run_id, _now()),
+                cursor, Entry(_next(entries), "rollback", *place, before, decision, run_id, _now())
             )
 
     def sync_lock(self) -> AbstractContextManager[None]:
@@ -263,12 +259,12 @@ class Ledger:
 def champions(entries: Sequence[Entry]) -> list[Entry]:
     """Return the champions that can be restored, the present one last.
 
-    A promotion adds its entry at the end. A rollback replaces entries at the end by its own.
+    A promotion adds its entry at the end, and so does an undone rollback. A rollback replaces
+    entries at the end by its own.
     """
     stack: list[Entry] = []
     for entry in entries:
-        if entry.kind == "rollback":
-            depth = len(entry.decision.get("undone_entries", [entry.predecessor]))
+        if entry.kind == "rollback" and (depth := len(entry.decision["undone_entries"])):
             stack[-1 - depth :] = [entry]
         elif entry.kind != "refuse":
             stack.append(entry)
@@ -279,8 +275,22 @@ def champion_of(entries: Sequence[Entry]) -> Entry | None:
     return next(iter(champions(entries)[::-1]), None)
 
 
+def previous_of(entries: Sequence[Entry]) -> Entry | None:
+    """Return the champion before the present one; after a rollback, the one that it took back."""
+    champion = champion_of(entries)
+    return next((e for e in entries if champion and e.entry == champion.predecessor), None)
+
+
 def named(entry: Entry | None) -> str:
     return f"version {entry.version} ({entry.checkpoint})" if entry else "no version"
+
+
+def _taken_back(entries: list[Entry], stack: list[Entry], to: int | None) -> Entry | None:
+    """Return the promotion of this version if rollbacks took it back."""
+    if to in {entry.version for entry in stack}:
+        return None
+    moved = (e for e in entries if e.version == to and e.kind in ("install", "promote"))
+    return next(moved, None)
 
 
 def _below(stack: list[Entry], to: int | None) -> int:
@@ -292,11 +302,7 @@ def _below(stack: list[Entry], to: int | None) -> int:
         return len(stack) - 2
     indices = [i for i, entry in enumerate(stack[:-1]) if entry.version == to]
     if not indices:
-        state = (
-            "is champion already"
-            if stack[-1].version == to
-            else "was never champion, or was itself rolled back"
-        )
+        state = "is champion already" if stack[-1].version == to else "was never champion"
         earlier = ", ".join(str(entry.version) for entry in stack[-2::-1])
         raise NothingToRollBack(f"version {to} {state}: give version {earlier}")
     return indices[-1]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import MANIFEST
-from resources.registry.ledger import Entry, Ledger, champions
+from resources.registry.ledger import Entry, Ledger, champion_of, previous_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -265,7 +265,10 @@ class Registry:
 
 def aliases_of(history: Sequence[Entry]) -> dict[str, Entry]:
     """Return alias -> its entry."""
-    stack = champions(history)
     gated = [entry for entry in history if entry.kind != "rollback"]
-    named = {"champion": stack[-1:], "previous": stack[-2:-1], "challenger": gated[-1:]}
-    return {alias: entries[0] for alias, entries in named.items() if entries}
+    named = {
+        "champion": champion_of(history),
+        "previous": previous_of(history),
+        "challenger": gated[-1] if gated else None,
+    }
+    return {alias: entry for alias, entry in named.items() if entry}

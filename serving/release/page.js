@@ -71,7 +71,7 @@ function senders(arm) {
 }
 
 // One challenger: its guardrails, quality and decision.
-function challenger(arm, several) {
+function challenger(arm, several, open) {
   const made = $("arm").content.cloneNode(true).firstElementChild;
   const part = (name) => made.querySelector(`.${name}`);
   const share = arm.share ? `${number(100 * arm.share)} % of the requests` : "dropped";
@@ -81,13 +81,14 @@ function challenger(arm, several) {
   part("quality").textContent = quality(arm.primary) +
     (arm.sample_ratio_p_value < 0.001 ? " The versions did not get their shares of the traffic." : "");
   part("senders").replaceChildren(...senders(arm).map((line) => element("li", line)));
-  part("decision").textContent = arm.decision.kind;
+  part("decision").textContent = `Decision ${open ? "by now" : "when it ended"}: ${arm.decision.kind}`;
   part("reasons").replaceChildren(...arm.decision.reasons.map((reason) => element("li", reason)));
   return made;
 }
 
 function show(view) {
   const ended = ["aborted", "undecided", "rolled_back"].includes(view.state);
+  const open = ["running", "paused"].includes(view.state);
   const several = view.challengers.length > 1;
   $("title").textContent = `Version${several ? "s" : ""} ${view.challengers.join(", ")} beside version ${view.champion}, ${view.strategy}`;
   $("state").textContent = words(view.state);
@@ -98,12 +99,13 @@ function show(view) {
     made.append(element("small", `${step.pairs} pairs; ${step.units.join(" + ")} users or requests`));
     return made;
   }), element("li", "all", view.state === "promoted" ? "done" : "next"));
-  $("moves").hidden = !["running", "paused"].includes(view.state);
+  $("moves").hidden = !open;
   for (const button of $("moves").children) {
     button.hidden = button.dataset.move === (view.state === "paused" ? "pause" : "resume");
   }
   $("waiting").textContent = view.waiting ? `This step ${view.waiting}.` : "";
-  $("arms").replaceChildren(...view.arms.map((arm) => challenger(arm, several)));
+  if (view.state === "paused") $("waiting").textContent = "It stays at this step, and its guardrails still roll it back.";
+  $("arms").replaceChildren(...view.arms.map((arm) => challenger(arm, several, open)));
   if (!view.arms.length) $("arms").append(...view.decision.reasons.map((reason) => element("p", reason)));
   $("requests").textContent = `${view.requests} requests.`;
   $("events").replaceChildren(...view.events.map((event) => {

@@ -114,12 +114,16 @@ def test_a_rollback_is_reported_and_explained(home: HomeBuilder) -> None:
     code, text = output_of(rollback, None, "it wrote poems")
     assert code == 0
     assert re.search(r"version 2 \(better\).*version 1 \(old\).*\nit wrote poems\n", text)
+    assert "`ratchet rollback --to 2` makes version 2 (better) champion again" in text
     code, text = output_of(explain, "2")
     assert code == 0
     assert "entry 4" in text
     assert "not champion now" in text
     with pytest.raises(NothingToRollBack, match="first champion"):
         output_of(rollback, None, "")
+    assert output_of(rollback, 2, "a mistake")[0] == 0
+    assert "promoted on" in output_of(explain, "2")[1]
+    assert "champion now" in output_of(explain, "2")[1]
     assert not (home.run_context.home.path / "rollback.json").exists()
 
 
@@ -294,7 +298,7 @@ def test_promote_and_rollback_run_as_dagster_jobs(
         ("rollback", 1),
     ]
     assert [entry.decision["reasons"][-1] for entry in history[4:]] == ["it wrote poems", "further"]
-    assert home.run_context.mlflow.aliases() == {"champion": 1, "challenger": 4}
+    assert home.run_context.mlflow.aliases() == {"champion": 1, "previous": 2, "challenger": 4}
 
 
 @pytest.mark.slow

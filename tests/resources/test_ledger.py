@@ -22,7 +22,9 @@ from resources.registry.ledger import (
     Ledger,
     NothingToRollBack,
     Superseded,
+    champion_of,
     champions,
+    previous_of,
 )
 from resources.registry.ledger_database import LedgerUnreachable
 from tests.resources.ledger_entries import put
@@ -87,6 +89,26 @@ def test_a_rollback_happens_once_and_names_both_versions(ledger: Ledger) -> None
         ledger.rollback("undo more")
 
 
+def test_a_rollback_can_be_undone_and_done_again(ledger: Ledger) -> None:
+    put(ledger, "a", "install")
+    put(ledger, "b")
+    put(ledger, "c", "refuse")
+
+    def champion_and_previous() -> list[int]:
+        history = ledger.history()
+        ends = (champion_of(history), previous_of(history))
+        return [entry.version for entry in ends if entry]
+
+    for number in range(2):
+        ledger.rollback(f"undo {number}")
+        assert champion_and_previous() == [1, 2]
+        ledger.rollback(f"redo {number}", to=2)
+        assert champion_and_previous() == [2, 1]
+        assert [entry.version for entry in champions(ledger.history())] == [1, 2]
+    with pytest.raises(NothingToRollBack, match="version 3 was never champion"):
+        ledger.rollback("of a refused one", to=3)
+
+
 def test_a_rollback_needs_a_champion(ledger: Ledger) -> None:
     with pytest.raises(NothingToRollBack, match="no champion yet"):
         ledger.rollback("undo")
@@ -111,8 +133,8 @@ def test_a_rollback_to_a_version_undoes_all_later_ones(ledger: Ledger) -> None:
     assert (champion := ledger.champion())
     assert champion.version == 2
     assert [entry.version for entry in champions(ledger.history())] == [1, 2]
-    with pytest.raises(NothingToRollBack, match=r"version 3\b.*version 1\b"):
-        ledger.rollback("undo more", to=3)
+    with pytest.raises(NothingToRollBack, match=r"version 9\b.*version 1\b"):
+        ledger.rollback("undo more", to=9)
     with pytest.raises(NothingToRollBack, match="version 2"):
         ledger.rollback("undo more", to=2)
 

@@ -157,7 +157,11 @@ def test_a_rollback_moves_the_aliases_back(home: Path) -> None:
     put(ledger, "b", "promote")
     registry.sync(ledger)
     ledger.rollback("undo")
-    assert registry.sync(ledger) == registry.aliases() == {"champion": 1, "challenger": 2}
+    assert (
+        registry.sync(ledger)
+        == registry.aliases()
+        == {"champion": 1, "previous": 2, "challenger": 2}
+    )
 
 
 PROJECT = """

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import urllib.request
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resources.home import Home
-from resources.registry.releases import Releases
 from serving.upstream import Upstream
-from tests.serving.gateway_server import CHAT, ask, call, eventually, promote, raw, running
-from tests.serving.test_release_gateway import gateway
-from tests.serving.traffic import SETTINGS, open_release
+from tests.serving.gateway_server import CHAT, ask, call, raw
 
 NEUTRAL: dict[str, list[Any]] = {
     "n": [None, 1],
@@ -176,27 +171,3 @@ def test_an_engines_address_is_not_told() -> None:
     with pytest.raises(EngineFailed) as failed:
         asyncio.run(asked())
     assert "127.0.0.1" not in str(failed.value)
-
-
-def test_after_an_abort_every_endpoint_names_the_version_that_answers(
-    home: Home, checkpoints: dict[str, Path]
-) -> None:
-    for name in ("old", "new"):
-        promote(home, name, checkpoints[name])
-    from resources.registry.ledger import Ledger
-
-    with running(gateway(home)) as url:
-        eventually(lambda: call(f"{url}/health/ready")[1].get("version") == 2)
-        patient = SETTINGS.model_copy(update={"bake_s": 600.0})
-        open_release(Ledger(home.ledger), Releases(home.ledger), patient, 2)
-        assert call(f"{url}/releases/latest/pause", {"reason": "a holiday"})[1]["state"] == "paused"
-        assert call(f"{url}/releases/latest/pause", {})[0] == 409
-        assert call(f"{url}/releases/latest/resume", {})[1]["state"] == "running"
-        assert call(f"{url}/releases/latest/abort", {"reason": "no"})[1]["state"] == "aborted"
-        eventually(lambda: ask(url)[1].get("model") == "old")
-        assert call(f"{url}/health/ready")[1]["version"] == 1
-        rows = call(f"{url}/models")[1]["versions"]
-        assert [row["version"] for row in rows if row["champion"]] == [1]
-        names = {row["id"]: row["root"] for row in call(f"{url}/v1/models")[1]["data"]}
-        assert names["champion"] == names["old"]
-        assert ask(url, model="champion")[1]["model"] == "old"
