@@ -89,7 +89,9 @@ COLUMNS: dict[str, Column] = {
         required=True,
     ),
     "source": Column("text, not empty", lambda v: _text(v) and bool(v), required=True),
-    "statement": Column("text, not empty", lambda v: _text(v) and bool(v.strip()), required=True),
+    "statement": Column(
+        "Unicode text, not empty", lambda v: _text(v) and bool(v.strip()), required=True
+    ),
     "style": Column("one of " + ", ".join(STYLES), lambda v: v in STYLES, required=True),
     "tests": Column(
         "a list of objects, at least one", lambda v: _objects(v) and len(v) > 0, required=True

@@ -26,6 +26,7 @@ from sandbox.reading import shown
 SUFFIXES = (".jsonl", ".json", ".csv", ".jsonl.gz", ".json.gz", ".csv.gz", ".parquet", ".arrow")
 # What `datasets` writes beside the rows.
 BESIDE = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json")
+LFS = b"version https://git-lfs.github.com/spec/"  # a clone without LFS has these files
 MAX_LIST_BYTES = 2**30  # of a .json file, which is read as a whole
 
 
@@ -109,6 +110,10 @@ def _file_rows(file: Path) -> Iterator[Read]:
             f"use one of {', '.join(SUFFIXES)}",
             str(file),
         )
+    with file.open("rb") as start:
+        if start.read(len(LFS)) == LFS:
+            reason = "a pointer of Git LFS instead of the rows"
+            raise ProblemError(reason, "fetch them with `git lfs pull` in its clone", str(file))
     if file.suffix in (".parquet", ".arrow"):
         yield from table_rows(file)
         return

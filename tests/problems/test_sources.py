@@ -83,6 +83,14 @@ def test_invalid_asserts_are_rejected_with_an_example(tmp_path: Path, tests: lis
     assert r'{"source": "def check(candidate):\n    assert candidate(1) == 2"}' in bad.fix
 
 
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.json", "mine.csv", "mine.parquet"])
+def test_a_pointer_of_git_lfs_is_named(tmp_path: Path, name: str) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    (tmp_path / name).write_text(pointer)
+    with pytest.raises(ProblemError, match=r"Git LFS .*: fetch them with `git lfs pull`"):
+        load("mine", Place(tmp_path / name))
+
+
 def test_text_tests_of_a_call_are_rejected_with_an_example(tmp_path: Path) -> None:
     [bad] = load(
         "mine", lines(tmp_path / "mine.jsonl", GOOD | {"tests": ["assert f(1) == 2"]})
