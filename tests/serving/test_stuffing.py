@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +69,35 @@ def test_no_single_key_clears_a_guardrail() -> None:
     ].cleared
     bad = [row for row in mixed(attack=1, bad=True) if row.key != "hostile" or row.version == 2]
     assert not harms(bad)[QUALITY].cleared
+
+
+@pytest.mark.parametrize(
+    ("passes", "lies", "fair", "never"),
+    [
+        ((0.7, 0.7), (1.0, 0.0), "promoted", "rolled_back"),
+        ((0.8, 0.2), (0.0, 1.0), "rolled_back", "promoted"),
+    ],
+)
+def test_one_key_moves_no_release(
+    tmp_path: Path, passes: Sequence[float], lies: Sequence[float], fair: str, never: str
+) -> None:
+    """Half of all requests are one key's, whose users and tests are invented."""
+
+    def end(name: str, lies: Sequence[float]) -> str:
+        (tmp_path / name).mkdir()
+        site = Site(tmp_path / name)
+        site.key = lambda number: "hostile" if number % 2 else f"key-{number % 40}"
+        site.lies = {"hostile": lies}
+        site.open()
+        for _ in range(40):
+            site.send(100, passes=passes)
+            site.tick()
+            if not site.last().open:
+                break
+        return site.last().state
+
+    assert end("honest", passes) == fair
+    assert end("attacked", lies) != never
 
 
 def test_a_trusted_key_counts_without_limit() -> None:

@@ -56,6 +56,7 @@ class Site:
         self.sent = 0
         self.passes: Sequence[float] | None = None
         self.key: Callable[[int], str] = lambda number: ""
+        self.lies: dict[str, Sequence[float]] = {}  # key -> its own `passes`
 
     def champion(self) -> int:
         entry = self.ledger.champion()
@@ -110,7 +111,8 @@ class Site:
         failed = self.rng.random() < errors[version - 1]
         verified = None
         if self.passes is not None:
-            verified = bool(self.rng.random() < self.passes[version - 1])
+            passes = self.lies.get(self.key(self.sent), self.passes)
+            verified = bool(self.rng.random() < passes[version - 1])
         return Observation(
             response=f"response-{self.sent}",
             time=time.time(),
