@@ -13,6 +13,7 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.markdown import markdown
 from problems.funnel import Stage, funnel, read_removed
+from problems.prompt import shown_test
 from problems.schema import problem_schema, read_columns
 from problems.stored import FILE, stored_problems
 
@@ -65,7 +66,10 @@ def removing_stage(artifact: Artifact, *, beside: bool = False) -> Stage:
 def dataset_figures(
     artifact: Artifact, stages: Sequence[Stage], picture: str = ""
 ) -> dict[str, Any]:
-    """Return the metadata of a stored dataset. stages: of the funnel, its own last."""
+    """Return the metadata of a stored dataset.
+
+    stages: of the funnel, its own last. picture: Markdown, above the reasons.
+    """
     return {
         "dagster/row_count": stages[-1].went_out,
         **funnel_figures(stages, picture),
@@ -84,7 +88,11 @@ def examples(folder: Path, count: int = 5) -> str:
     return "\n\n".join(
         f"#### {problem.problem_id}\n\n{_short(problem.statement)}\n\n"
         + "\n\n".join(
-            f"````\n{_short(code)}\n````" for code in (*problem.tests[:1], *problem.solutions[:1])
+            f"````\n{_short(code)}\n````"
+            for code in (
+                *(shown_test(problem, test) for test in problem.tests[:1]),
+                *problem.solutions[:1],
+            )
         )
         for problem in problems
     )
@@ -93,7 +101,7 @@ def examples(folder: Path, count: int = 5) -> str:
 def funnel_figures(stages: Sequence[Stage], picture: str = "") -> dict[str, Any]:
     """Return what the stages removed: numbers of the last one, a table, and reasons with examples.
 
-    Dagster plots the numbers over the materializations.
+    Dagster plots the numbers over the materializations. picture: Markdown, above the reasons.
     """
     last = stages[-1]
     rows = [
@@ -118,14 +126,9 @@ def funnel_figures(stages: Sequence[Stage], picture: str = "") -> dict[str, Any]
 
 def top_reasons(stage: Stage, most: int = 5) -> str:
     """Return the most frequent reasons, short enough to be visible without a click."""
-    return (
-        markdown(
-            ("reason", "problems"),
-            [(reason, str(count)) for reason, count in stage.reasons.most_common(most)],
-        )
-        if stage.removed_count
-        else "none removed"
-    )
+    if not stage.removed_count:
+        return "none removed"
+    return markdown(("reason", "problems"), stage.reasons.most_common(most))
 
 
 def by_split(folder: Path) -> str:
@@ -136,6 +139,5 @@ def by_split(folder: Path) -> str:
     )
 
 
-def _short(value: object, most: int = 1200) -> str:
-    text = str(value)
+def _short(text: str, most: int = 1200) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

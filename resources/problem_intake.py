@@ -83,7 +83,8 @@ def import_problems(home: Home, file: Path) -> Imported:
     if not sample.problems:
         first = sample.rejected[0]
         raise ProblemError(
-            f"all {sample.rows} rows read are invalid, the first is {first.row}: {first.reason}",
+            f"all {len(sample.rejected)} rows read are invalid, the first is {first.row}: "
+            f"{first.reason}",
             first.fix,
             str(file),
         )

@@ -59,7 +59,7 @@ def read(name: str, place: Place, console: Console) -> LoadedRows:
             fix = f"{name} is a known source; problems of your own get another name"
         if place.path and (found := recognized(place.path)) not in (None, name):
             fix = f"they are those of {found}: run `ratchet data add {found} --path {place.path}`"
-        reason = f"none of {loaded.rows} rows could be read"
+        reason = f"none of {len(loaded.rejected)} rows could be read"
         raise ProblemError(reason, fix, f"{name} ({place})")
     if name not in SOURCES:
         similar = Counter(pair for problem in loaded.problems for pair in overlooked(problem))

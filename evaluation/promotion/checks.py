@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from evaluation.promotion.comparison import Comparison, count, odds, p_text, signed
-from evaluation.promotion.methods import name_of_test
+from evaluation.promotion.method_names import name_of_test
 from evaluation.promotion.policy import Measure, Policy
 from evaluation.promotion.rate import Plain, points
 from evaluation.scorecard import Scorecard

@@ -26,7 +26,7 @@ from evaluation.promotion.comparison import (
     p_text,
     signed,
 )
-from evaluation.promotion.methods import score_words
+from evaluation.promotion.method_names import score_words
 from evaluation.promotion.policy import Policy
 from evaluation.promotion.rate import Incomparable, Plain, Rate, points
 from evaluation.promotion.regression import Regression, regressed

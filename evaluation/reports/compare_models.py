@@ -20,7 +20,7 @@ from evaluation.promotion.comparison import (
     compare,
     count,
 )
-from evaluation.promotion.methods import name_of_test
+from evaluation.promotion.method_names import name_of_test
 from evaluation.promotion.policy import Policy
 from evaluation.promotion.rate import (
     Incomparable,

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from artifacts.integrity import reading
-from evaluation.promotion.methods import name_of_test
+from evaluation.promotion.method_names import name_of_test
 from evaluation.promotion.summary import decision_summary
 from pipelines.watch.text import print_text
 from resources.run_record import RunRecord

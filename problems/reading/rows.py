@@ -121,7 +121,7 @@ def _file_rows(file: Path) -> Iterator[Read]:
         yield from _csv_rows(file)
         return
     with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as content:
-        yield from _lines(file, content) if ".jsonl" in file.name else _list_rows(file, content)  # type: ignore[arg-type]  # a GzipFile is an IO[bytes]
+        yield from _lines(file, content) if ".jsonl" in file.name else _list_rows(file, content)  # type: ignore[arg-type]  # what gzip opens is an IO[bytes]
 
 
 def _csv_rows(file: Path) -> Iterator[Read]:

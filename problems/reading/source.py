@@ -29,7 +29,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class LoadedRows:
-    """The rows of a source: each is in one of the two lists.
+    """The problems of a source, and its rows that did not become one.
 
     Rows with further samples of the same problem are one problem.
     """
@@ -37,10 +37,6 @@ class LoadedRows:
     source: str
     problems: list[Problem]
     rejected: list[Rejected] = field(default_factory=list)
-
-    @property
-    def rows(self) -> int:
-        return len(self.problems) + len(self.rejected)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Process the parts of a set on a Ray cluster, with `map_batches` of Ray Data.
 
 A batch is one part, and there is one actor per CPU. In: work and parts as in
-`problems.parallel.Spread`. Out: results as they come. If an actor or a node dies, no part is lost:
-Ray Data repeats it elsewhere. This code must be importable on the nodes, as in the image, and all
-nodes must see the parts' files.
+`problems.parallel.ParallelMap`. Out: results as they come. If an actor or a node dies, no part is
+lost: Ray Data repeats it elsewhere. This code must be importable on the nodes, as in the image, and
+all nodes must see the parts' files.
 """
 
 from __future__ import annotations

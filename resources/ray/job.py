@@ -258,7 +258,7 @@ def _status(client: Any, name: str) -> Any:
     """Return the job's status, or None if the dashboard responds late or not at all."""
     try:
         return client.get_job_status(name)
-    # requests' ConnectionError is an OSError, but not one of Python's own ConnectionErrors.
+    # requests' ConnectionError is an OSError, but not Python's own ConnectionError.
     except (OSError, RuntimeError):
         return None
 

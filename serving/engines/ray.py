@@ -43,7 +43,7 @@ class EngineReplica:
             raise EngineFailed("the replica's engine failed its health check")
 
     def __del__(self) -> None:
-        with suppress(AttributeError):  # the engine could not be opened
+        if hasattr(self, "engine"):  # else it could not be opened
             self.engine.close()
 
 
@@ -71,7 +71,7 @@ class Replicated:
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
         """Yield the pieces. A replica that ends before its first one is replaced once by another.
 
-        Raises TooLong, Unsupported, EngineFailed.
+        Raises PromptTooLong, Unsupported, EngineFailed.
         """
         from ray.exceptions import RayError
         from ray.serve.exceptions import RayServeException

@@ -9,14 +9,17 @@ import dagster as dg
 from assets.promotion import HISTORY
 from assets.tables import FUNNEL, MEANINGS, examples, funnel_figures
 from problems.funnel import Removed, Stage
+from problems.prompt import shown_test
 from problems.schema import problem_schema, write_parquet
 from problems.sources import simple
 
 
-def test_an_example_keeps_the_lines_of_its_solution(tmp_path: Path) -> None:
+def test_an_example_shows_a_test_and_a_solution_as_programs(tmp_path: Path) -> None:
     problem = next(each for each in simple.generate() if "\n" in each.solutions[0])
     write_parquet([problem], tmp_path / "problems.parquet")
-    assert f"\n{problem.solutions[0]}\n" in examples(tmp_path)
+    text = examples(tmp_path)
+    assert f"\n{problem.solutions[0]}\n" in text
+    assert shown_test(problem, problem.tests[0]) in text
 
 
 def test_the_funnel_is_numbers_of_its_last_stage() -> None:

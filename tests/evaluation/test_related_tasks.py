@@ -11,7 +11,7 @@ import pytest
 from evaluation.benchmarks.embedded import heldout
 from evaluation.promotion.comparison import announced_gain, compare
 from evaluation.promotion.gate import decide
-from evaluation.promotion.methods import name_of_interval, name_of_test
+from evaluation.promotion.method_names import name_of_interval, name_of_test
 from evaluation.promotion.policy import Policy
 from evaluation.promotion.rate import Incomparable, Rate
 from evaluation.promotion.required_sample_size import required_for_promotion

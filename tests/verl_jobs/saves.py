@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from verl_jobs.job import VALIDATION, TrainingJob
 from verl_jobs.trainer.callback import AfterSave
-from verl_jobs.trainer.checkpoints import publish_candidate, seal
+from verl_jobs.trainer.checkpoints import publish_candidate, seal_save
 
 ADAPTED = {  # the layers of a model that get adapters
     "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
@@ -28,7 +28,7 @@ def a_save(folder: Path, step: int, *, whole: bool = True) -> Path:
     (save / SHARD).write_bytes(bytes([step]) * 1000)
     (save / "data.pt").write_bytes(b"where the data loader stood")
     if whole:
-        seal(save)
+        seal_save(save)
     return save
 
 
@@ -36,7 +36,7 @@ def published(job: TrainingJob, step: int) -> Path:
     """Make a whole save and its candidate, in the order of the callback; return the candidate."""
     save = a_save(job.path, step, whole=False)
     candidate = publish_candidate(job, step, save / "actor" / "huggingface")
-    seal(save)
+    seal_save(save)
     return candidate
 
 

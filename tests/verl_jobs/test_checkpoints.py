@@ -75,7 +75,13 @@ def seal_torn(save: Path) -> None:
     (save / SEAL).write_text('{"data.pt": "ab')
 
 
-@pytest.mark.parametrize("harm", [truncated, one_bit_other, shard_missing, seal_torn])
+def seal_no_object(save: Path) -> None:
+    (save / SEAL).write_text("[]")
+
+
+@pytest.mark.parametrize(
+    "harm", [truncated, one_bit_other, shard_missing, seal_torn, seal_no_object]
+)
 def test_a_damaged_checkpoint_is_skipped_and_recorded_in_faults(
     tmp_path: Path, harm: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,7 @@ from verl_jobs.config.training import Training
 from verl_jobs.planner.memory import cpu_phases
 from verl_jobs.planner.shapes import shape_of
 from verl_jobs.sft.tiny_model import TinyModel, make
-from verl_jobs.trainer.checkpoints import damage, seal
+from verl_jobs.trainer.checkpoints import damage, seal_save
 from verl_jobs.trainer.resharding import KINDS, reshard
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +99,7 @@ def test_one_rank_resumes_from_the_checkpoint_of_two(
 ) -> None:
     save = tmp_path / "global_step_1"
     trained(model, 2, save=str(save / "actor"))
-    seal(save)
+    seal_save(save)
     assert reshard(save, 1)
     assert not reshard(save, 1)
     assert not damage(save)
@@ -114,7 +114,7 @@ def test_a_conversion_that_was_killed_is_done_again(tmp_path: Path) -> None:
             path = tmp_path / "actor" / f"{kind}_world_size_2_rank_{rank}.pt"
             path.parent.mkdir(exist_ok=True)
             torch.save({"step": 7}, path)
-    seal(tmp_path)
+    seal_save(tmp_path)
     (tmp_path / "actor" / "model_world_size_1_rank_0.pt").write_bytes(b"PK")  # the kill's
     assert reshard(tmp_path, 1)
     assert not damage(tmp_path)

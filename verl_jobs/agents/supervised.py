@@ -44,7 +44,7 @@ class ReviewerTrainingFailed(RuntimeError):
 def learn(start: Path, records: Path, folder: Path, lessons: ReviewerTraining) -> Path:
     """Train, and return `folder` with the weights and the tokenizer.
 
-    Raises LessonsFailed, and FileExistsError if the folder exists.
+    Raises ReviewerTrainingFailed, and FileExistsError if the folder exists.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} already exists: choose another folder")

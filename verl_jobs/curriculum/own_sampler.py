@@ -1,8 +1,8 @@
 """A user's sampler in place of the curriculum's table (verl_jobs/curriculum/curriculum.py).
 
 It selects the next step's rows from observed results. A sampler is created by `Sampler(expected,
-steps=..., seed=...)`, with one `problems.difficulty.pass_rate_prior.Expected` per problem in the
-dataset's order. Its methods:
+steps=..., seed=...)`, with one `problems.difficulty.pass_rate_prior.ExpectedPassRate` per problem
+in the dataset's order. Its methods:
 
     draw(count) -> rows                      `count` numbers from 0 to len(expected) - 1
     observe([(problem_id, solved), ...])     a step's verdicts, one per completion

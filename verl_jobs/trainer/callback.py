@@ -195,7 +195,7 @@ class AfterSave:
             merge_folder(weights, self.job.training.lora)
             known = {}
         checkpoints.publish_candidate(self.job, step, weights, known)
-        checkpoints.seal(save, hashes)
+        checkpoints.seal_save(save, hashes)
         write_atomic(save.parent / checkpoints.TRACKER, str(step))
         self._await_upload()  # do not prune files that are being uploaded
         checkpoints.prune(self.job)

@@ -4,7 +4,7 @@ verl writes model, optimizer, RNG and dataloader state, then the step's name int
 `latest_checkpointed_iteration.txt`, without rename or fsync. So a save counts only if it has a
 seal: the file `whole`, written last, with the hash of every other file. Before each start, verl's
 tracker is pointed at the newest save whose files still match those hashes. A damaged save is
-recorded as a fault (verl_jobs/faults.py) and removed.
+recorded as a fault (verl_jobs/faults.py) and removed. A candidate has a manifest instead.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from pathlib import Path
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import MANIFEST, content_of, files_of, hash_file
-from artifacts.integrity import check, read_manifest, reading
-from artifacts.integrity import seal as sealed
+from artifacts.integrity import check, read_manifest, reading, seal
 from artifacts.manifest import Manifest
 from verl_jobs import faults
 from verl_jobs.config.checkpoints import Keep
@@ -43,7 +42,7 @@ def steps_of(names: Iterable[str]) -> list[int]:
     return sorted(int(match.group(1)) for match in matches if match)
 
 
-def seal(save: Path, known: Mapping[str, str] | None = None) -> None:
+def seal_save(save: Path, known: Mapping[str, str] | None = None) -> None:
     """Flush the save to disk, then write the hash of each of its files.
 
     known: hashes by name, of files that were hashed while they were written.
@@ -54,7 +53,7 @@ def seal(save: Path, known: Mapping[str, str] | None = None) -> None:
 
 
 def hashed(folder: Path, known: Mapping[str, str]) -> dict[str, str]:
-    """Return the hash of each file, by its name relative to the folder. known: see `seal`."""
+    """Return the hash of each file, by its name relative to the folder. known: see `seal_save`."""
     return {name: known.get(name) or hash_file(path) for name, path in files_of(folder).items()}
 
 
@@ -64,10 +63,10 @@ def damage(save: Path) -> str:
     Names the first missing or changed file.
     """
     try:
-        files: dict[str, str] = json.loads((save / SEAL).read_text(encoding="utf-8"))
-    except ValueError:
+        files = json.loads((save / SEAL).read_text(encoding="utf-8")).items()
+    except (ValueError, AttributeError):  # no JSON, or no object
         return f"cannot read its seal {SEAL}"
-    for name, expected in files.items():
+    for name, expected in files:
         path = save / name
         if not path.exists():
             return f"{name} is missing"
@@ -137,12 +136,12 @@ def steps_to_keep(steps: Iterable[int], scores: Mapping[int, float], keep: Keep)
     Only scored steps count for the best; of equal scores the earlier step wins.
     """
     sorted_steps = sorted(steps)
-    best = sorted(
+    best_steps = sorted(
         (step for step in sorted_steps if step in scores), key=lambda step: (-scores[step], step)
     )[: keep.best]
     return {
         *sorted_steps[-keep.last :],
-        *best,
+        *best_steps,
         *(step for step in sorted_steps if keep.every and step % keep.every == 0),
     }
 
@@ -190,7 +189,7 @@ def publish_candidate(
         facts={"step": step, "battery": job.battery},
         isolation=job.isolation,
     ).stamped()
-    write_atomic(temporary / MANIFEST, sealed(manifest.model_dump_json(indent=1)))
+    write_atomic(temporary / MANIFEST, seal(manifest.model_dump_json(indent=1)))
     sync(temporary)
     # An old candidate without a manifest: its removal was interrupted, and the training resumed
     # from an earlier step.
@@ -202,8 +201,8 @@ def publish_candidate(
 def prune(job: TrainingJob) -> None:
     """Remove saves and candidates that the job's retention policy does not keep."""
     saves, scores, keep = job.path / "saves", job.validations(), job.training.keep
-    whole, published = complete_saves(saves), candidates(job.path)
-    for step in set(whole) - steps_to_keep(whole, scores, keep):
+    complete, published = complete_saves(saves), candidates(job.path)
+    for step in set(complete) - steps_to_keep(complete, scores, keep):
         _remove(saves / f"global_step_{step}", SEAL)
     for step in set(published) - steps_to_keep(published, scores, keep):
         _remove(published[step], MANIFEST)
@@ -216,10 +215,10 @@ def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
     too. Those of later steps do not: they belong to a lost attempt. A restore downloads all
     candidates, so a candidate that is not in the job's folder is removed.
     """
-    whole, published = complete_saves(job.path / "saves"), candidates(job.path)
+    complete, published = complete_saves(job.path / "saves"), candidates(job.path)
     mirrored = steps_of(mirror.sealed("saves", SEAL))
     keep = steps_to_keep(
-        {*whole, *(step for step in mirrored if step <= max(whole))},
+        {*complete, *(step for step in mirrored if step <= max(complete))},
         job.validations(),
         job.training.keep,
     )
@@ -231,7 +230,7 @@ def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
 
 
 def end_after_notice(folder: Path, done: int) -> None:
-    """Raise owner.Ended after a notice if the state after step `done` is saved or is the start.
+    """Raise TrainingEnded after a notice if the state after step `done` is saved or is the start.
 
     done: the last completed step.
     """
@@ -257,7 +256,7 @@ def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
     return step, scored[step]
 
 
-def _remove(folder: Path, seal: str) -> None:
-    """Remove a folder, its seal first, so that a partly removed folder never counts."""
-    (folder / seal).unlink(missing_ok=True)
+def _remove(folder: Path, last_file: str) -> None:
+    """Remove a folder, first the file that makes it count: a partly removed one never does."""
+    (folder / last_file).unlink(missing_ok=True)
     shutil.rmtree(folder)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from verl_jobs.adapter.shards import is_shard, reshard_tensor
-from verl_jobs.trainer.checkpoints import SEAL, seal
+from verl_jobs.trainer.checkpoints import SEAL, seal_save
 
 KINDS = ("model", "optim", "extra_state")
 
@@ -38,7 +38,7 @@ def reshard(save: Path, ranks: int) -> bool:
     for learner in ("actor", "critic"):
         if (save / learner).is_dir():
             _reshard(save / learner, max(stored_ranks), ranks)
-    seal(save)
+    seal_save(save)
     return True
 
 

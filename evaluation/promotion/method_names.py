@@ -1,6 +1,6 @@
-"""Which test and which intervals a comparison used, in words.
+"""The names of tests and intervals in texts. The tests themselves: evaluation/statistics/.
 
-In: a comparison as plain JSON, a rate. Out: names for texts.
+In: a comparison as plain JSON, a rate. Out: a name.
 """
 
 from __future__ import annotations
