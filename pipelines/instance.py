@@ -15,7 +15,7 @@ import yaml
 
 from artifacts.atomic import write_atomic
 from resources.config.infrastructure import Orchestration
-from resources.home import Home
+from resources.home import Home, NotReady
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of the clone, or the site-packages that the wheel is installed in
@@ -23,6 +23,7 @@ HEADER = (
     "# Written by ratchet from the profile; changes here are lost (remove this line to keep "
     "yours).\n"
 )
+PASSWORD = "DAGSTER_POSTGRES_PASSWORD"
 PATHS = ("storage", "local_artifact_storage", "compute_logs")  # of the committed `dagster.yaml`
 
 
@@ -30,8 +31,14 @@ def prepare(home: Home, orchestration: Orchestration) -> Path:
     """Write both files into DAGSTER_HOME, by default `dagster` of the home, and set that variable
     for this process and its children. Returns the folder.
 
-    Files without Ratchet's first line were written by the user and stay unchanged.
+    Files without Ratchet's first line were written by the user and stay unchanged. Raises NotReady
+    without the database's password.
     """
+    if orchestration.postgres and not os.environ.get(PASSWORD):
+        raise NotReady(
+            f"the profile keeps Dagster's records in Postgres (orchestration.postgres): set its "
+            f"password in the environment variable {PASSWORD}"
+        )
     folder = (
         Path(os.environ["DAGSTER_HOME"]).expanduser().absolute()
         if os.environ.get("DAGSTER_HOME")
@@ -79,7 +86,8 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
             "username": postgres.username,
             "db_name": postgres.database,
             "port": postgres.port,
-            "password": {"env": "DAGSTER_POSTGRES_PASSWORD"},
+            "password": {"env": PASSWORD},
+            "scheme": "postgresql+psycopg2",  # SQLAlchemy's default is psycopg 3; Dagster needs 2
         }
         settings["storage"] = {"postgres": {"postgres_db": database}}
     return settings

@@ -246,17 +246,19 @@ def _print_news(view: View, console: Console) -> None:
 
 class ResourceSampler:
     """Writes memory and minutes of a run into its record every few seconds, so a kill loses only
-    these.
+    these. Reading a large process's memory takes the kernel long, so it may cost 1 % of the time.
     """
 
     def __init__(self, pipeline_run: PipelineRun, *, counts: bool = True) -> None:
         """counts: add the minutes to the record; only for the process that started the run."""
         self.pipeline_run, self.counts = pipeline_run, counts
-        self.sampled_at = time.monotonic()
+        self.sampled_at, self.pause_s = time.monotonic(), SAMPLE_S
 
     def sample(self, view: View) -> None:
         now = time.monotonic()
-        if now - self.sampled_at < SAMPLE_S or not (self.pipeline_run.folder / "run.json").exists():
+        if now - self.sampled_at < self.pause_s:
+            return
+        if not (self.pipeline_run.folder / "run.json").exists():
             return
         view.memory_gib = pss_bytes(run_processes(str(self.pipeline_run.folder))) / 2**30
         record = self.pipeline_run.record
@@ -267,6 +269,7 @@ class ResourceSampler:
                 peak_pss_gib=round(view.peak_gib, 2), minutes=round(minutes, 4)
             )
         self.sampled_at = now
+        self.pause_s = max(SAMPLE_S, 100 * (time.monotonic() - now))
 
 
 def explain_failure(folder: Path, code: int) -> None:
