@@ -80,8 +80,8 @@ def process(environment: dict[str, str], log: Path, *command: str) -> Iterator[A
     try:
         yield started
     finally:
-        started.terminate()
-        started.wait(60)
+        started.kill()
+        started.wait()
 
 
 def settings_of_cluster(server: database.Server) -> dict[str, Any]:
