@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,7 @@ _MARKS = re.compile(
     r"\\!\s*|\\boxed|\\\$|\\?%|\bpercent(?:age)?\b|\bpct\b"
     r"|(?<=\d)(?:\\,|\s)(?=\d{3}(?!\d))"
 )
+_SCIENTIFIC = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e[+-]?\d{1,2}(?![\w.])")
 _PI = re.compile(r"(?<![\\A-Za-z])pi(?![A-Za-z])")
 # What math-verify evaluates while it parses.
 _DIVISION = re.compile(r"\\[dtc]?frac|\\div|[/:÷⁄]")
@@ -71,6 +73,7 @@ def _joined(text: str) -> str:
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> list[Any]:
     """Return the expression, which is not evaluated, and its text; only the text if unreadable."""
+    text = _SCIENTIFIC.sub(lambda found: format(Decimal(found.group()), "f"), text)
     plain = _MARKS.sub("", _PI.sub(r"\\pi ", text))
     return list(parse(f"\\boxed{{{plain}}}", LATEX, parsing_timeout=None))
 

@@ -43,6 +43,8 @@ def test_the_judged_pairs_agree_at_least_as_much_as_measured() -> None:
     ("answer", "equal"),
     [
         ("0.5", True),
+        ("5e-1", True),
+        ("50e-1", False),
         ("1/2", True),
         ("\\frac{2}{4}", True),
         ("x = 0.5", True),
