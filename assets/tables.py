@@ -12,8 +12,8 @@ import dagster as dg
 
 from artifacts.store import Artifact
 from assets.markdown import markdown
+from problems.dataset.card import example
 from problems.funnel import Stage, funnel, read_removed
-from problems.prompt import shown_test
 from problems.schema import problem_schema, read_columns
 from problems.stored import FILE, stored_problems
 
@@ -79,23 +79,12 @@ def dataset_figures(
 
 
 def examples(folder: Path, count: int = 5) -> str:
-    """Show a few problems, spread over the dataset: statement, first test, first solution.
+    """Show a few problems, spread over the dataset, as its card does.
 
     Each is a section with blocks of code: in a table Dagster joins the lines of a program.
     """
     stored = stored_problems(folder)
-    problems = stored[:: max(1, len(stored) // count)][:count]
-    return "\n\n".join(
-        f"#### {problem.problem_id}\n\n{_short(problem.statement)}\n\n"
-        + "\n\n".join(
-            f"````\n{_short(code)}\n````"
-            for code in (
-                *(shown_test(problem, test) for test in problem.tests[:1]),
-                *problem.solutions[:1],
-            )
-        )
-        for problem in problems
-    )
+    return "\n".join(map(example, stored[:: max(1, len(stored) // count)][:count]))
 
 
 def funnel_figures(stages: Sequence[Stage], picture: str = "") -> dict[str, Any]:
@@ -137,7 +126,3 @@ def by_split(folder: Path) -> str:
     return markdown(
         ("source", "part", "problems"), [(*key, count) for key, count in sorted(counts.items())]
     )
-
-
-def _short(text: str, most: int = 1200) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

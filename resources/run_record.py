@@ -157,7 +157,7 @@ class PipelineRun:
             # Once the artifact exists, a pass that only finds it does not count.
             if not report.only_reused or name not in record.stages:
                 seconds = round(attempts_s(read(self.progress_file)[0], name), 3)
-                timing = Timing(seconds=seconds, reused=report.only_reused, finished_at=_now())
+                timing = Timing(seconds=seconds, reused=report.only_reused, finished_at=now())
                 self._write(record.model_copy(update={"stages": {**record.stages, name: timing}}))
 
     def code_of(self, artifact: str) -> str:
@@ -228,7 +228,7 @@ def open_run(
                 if kind == "data"
                 else max((record.number for record in records(runs)), default=0) + 1
             )
-            opened = _now()
+            opened = now()
             run._write(
                 RunRecord(
                     id=id,
@@ -334,5 +334,6 @@ def _locked(runs: Path) -> Iterator[None]:
         yield
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time in UTC, to the second, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")

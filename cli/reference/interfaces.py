@@ -134,7 +134,7 @@ def _option(parameter: Any) -> str:
         shown = "required"
     else:
         shown = "" if default in (None, False, "", [], ()) else f"`{default}`"
-    return f"| {names} | {kind} | {shown} | {_cell(parameter.help or '')} |\n"
+    return f"| {names} | {kind} | {shown} | {cell(parameter.help or '')} |\n"
 
 
 def _public(module: Any) -> Iterator[Any]:
@@ -179,8 +179,8 @@ def _fields(model: type[Any], level: int) -> str:
     """Return a heading, the docstring, and a table of the fields with type, default and comment."""
     rows = "".join(
         (
-            f"| `{name}` | `{_cell(kind)}` | {f'`{_cell(default)}`' if default else 'required'} | "
-            f"{_cell(comment)} |\n"
+            f"| `{name}` | `{cell(kind)}` | {f'`{cell(default)}`' if default else 'required'} | "
+            f"{cell(comment)} |\n"
         )
         for name, kind, default, comment in _annotated(model)
     )
@@ -228,5 +228,6 @@ def _plain(text: str) -> str:
     )
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return a text as it may stand in a table of Markdown, on one line."""
     return " ".join(text.replace("|", "\\|").split())

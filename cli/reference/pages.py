@@ -23,7 +23,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cli.reference.interfaces import command_line, file_formats, python_api
+from cli.reference.interfaces import cell, command_line, file_formats, python_api
 from pipelines.instance import instance_settings
 from resources.config.load import FOLDER, load_profile
 from resources.config.profile import Profile
@@ -152,7 +152,7 @@ def _chapter(path: str, section: type[Any]) -> str:
                 f"`{name}`",
                 _kind(field),
                 _default(field),
-                _cell(meanings.get(name, field.description or "")),
+                cell(meanings.get(name, field.description or "")),
             )
             for name, field in keys
         ),
@@ -218,7 +218,7 @@ def _kind(field: FieldInfo) -> str:
         for key, sign in BOUNDS.items()
         if getattr(rule, key, None) is not None
     ]
-    return _cell(f"{name} {', '.join(bounds)}")
+    return cell(f"{name} {', '.join(bounds)}")
 
 
 def _name(annotation: Any) -> str:
@@ -242,15 +242,11 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     value = list(value) if isinstance(value, tuple) else value  # as in YAML
-    return {"": "empty", "None": "none"}.get(str(value), f"`{_cell(str(value))}`")
+    return {"": "empty", "None": "none"}.get(str(value), f"`{cell(str(value))}`")
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, ("---",) * len(head), *rows))
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
 
 
 def _yaml(data: Any) -> str:

@@ -121,7 +121,7 @@ def card(
         "",
         "## Examples",
         "",
-        *(_example(problem) for problem in summary.examples),
+        *(example(problem) for problem in summary.examples),
     ]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -244,7 +244,8 @@ def spaced(parts: Mapping[str, int], most: int = 6) -> dict[str, range]:
     return shown
 
 
-def _example(problem: Problem) -> str:
+def example(problem: Problem) -> str:
+    """Return a problem in Markdown: statement, first tests, shortest solution."""
     shown = "\n".join(_cut(shown_test(problem, test), 300) for test in problem.tests[:3])
     solution = min(problem.solutions, key=len, default="")
     blocks = [

@@ -6,9 +6,7 @@ import ast
 
 from problems.columns import ProblemError
 from problems.reading.source import python
-from problems.syntax import parse
-
-IMPORTS = (ast.Import, ast.ImportFrom)
+from problems.syntax import IMPORTS, parse
 
 
 def called(code: str, asserts: list[str], where: str) -> str:

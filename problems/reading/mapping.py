@@ -23,13 +23,12 @@ from typing import Any
 from problems.columns import COLUMNS, ProblemError
 from problems.reading.asserts import called, check, used
 from problems.reading.input_output import tests_of
-from problems.reading.own import own
+from problems.reading.own import LISTS, own
 from problems.reading.place import Place
 from problems.reading.source import Row, Source, python
 from problems.schema import Problem
 from sandbox.reading import near
 
-LISTS = ("solutions", "tags")
 OBJECTS = ("limits", "extra")
 
 

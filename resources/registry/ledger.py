@@ -13,7 +13,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -26,7 +25,7 @@ from resources.registry.ledger_database import (
     recorded_hashes,
     rows_of,
 )
-from resources.run_record import ModelVersion
+from resources.run_record import ModelVersion, now
 
 Kind = Literal["install", "promote", "rollback", "refuse"]
 
@@ -177,7 +176,7 @@ class Ledger:
                     predecessor=predecessor,
                     decision=decision,
                     run_id=run_id,
-                    created_at=_now(),
+                    created_at=now(),
                 ),
             )
 
@@ -219,7 +218,7 @@ class Ledger:
             before = stack[-1].entry
             place = (back.version, back.checkpoint, back.checkpoint_hash, back.path)
             return self._insert(
-                cursor, Entry(_next(entries), "rollback", *place, before, decision, run_id, _now())
+                cursor, Entry(_next(entries), "rollback", *place, before, decision, run_id, now())
             )
 
     def sync_lock(self) -> AbstractContextManager[None]:
@@ -310,7 +309,3 @@ def _below(stack: list[Entry], to: int | None) -> int:
 
 def _next(entries: list[Entry]) -> int:
     return entries[-1].entry + 1 if entries else 1
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
