@@ -128,6 +128,8 @@ class Neutral(Strict):
     spaces_between_special_tokens: Literal[True] | None = None
     add_generation_prompt: Literal[True] | None = None
     best_of: int | None = Field(None, ge=1, le=1)
+    functions: list[Any] | None = Field(None, max_length=0)
+    function_call: Literal["none"] | None = None
     modalities: list[Literal["text"]] | None = Field(None, max_length=1)
     service_tier: Literal["auto", "default"] | None = None
     # Without a meaning where nothing is stored and no caller is billed.
@@ -141,8 +143,6 @@ class Neutral(Strict):
     web_search_options: None = None
     reasoning_effort: None = None
     verbosity: None = None
-    functions: None = None
-    function_call: None = None
     prompt_logprobs: None = None
     truncate_prompt_tokens: None = None
     chat_template: None = None
