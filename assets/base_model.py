@@ -20,6 +20,7 @@ from resources.home import NotReady
 from resources.run_context import RunContext, StageContext, StageOutput, result
 from verl_jobs.gguf.convert import NOT_STATED
 from verl_jobs.gguf.source import names_gguf
+from verl_jobs.sft.generation import make_savable
 from verl_jobs.sft.start import UnfitStart
 
 
@@ -75,6 +76,7 @@ def _from_hub(stage: StageContext) -> Artifact:
     def make(folder: Path) -> StageOutput:
         source = Path(name) if Path(name).is_dir() else snapshot(name, "profile key base")
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+        make_savable(folder)
         _check_trainable(name, folder, stage.profile)
         return StageOutput({"source": name, "licence": licence_of(folder)})
 

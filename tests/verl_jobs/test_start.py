@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,15 @@ def _without_template(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
 
 
+def _template(text: str) -> Callable[[Path, Path], object]:
+    return lambda folder, _: (folder / "chat_template.jinja").write_text(text)
+
+
+def _without_end(folder: Path, _: Path) -> None:
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(config | {"eos_token": None}))
+
+
 def _weights_of(other: str) -> Callable[[Path, Path], object]:
     return lambda folder, whole: shutil.copy(whole / other / "model.safetensors", folder)
 
@@ -58,6 +68,9 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     ),
     "no tokenizer": (lambda f, _: (f / "tokenizer.json").unlink(), "tokenizer.json"),
     "no chat template": (lambda f, _: _without_template(f), "chat_template"),
+    "a chat template that refuses": (_template("{{ raise_exception('no') }}"), "message (no)"),
+    "a chat template without the message": (_template("<user>"), "leaves out a user's message"),
+    "no end token": (_without_end, "eos_token"),
     "a larger tokenizer than the embedding": (
         lambda f, _: _config(f, vocab_size=270),
         "vocab_size 270",
@@ -71,6 +84,10 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "a torn file of weights": (
         lambda f, _: (f / "model.safetensors").write_bytes(b"torn" * 9),
         "model.safetensors",
+    ),
+    "a file of weights that is cut off": (
+        lambda f, _: os.truncate(file := f / "model.safetensors", file.stat().st_size - 9),
+        "is truncated",
     ),
     "a config that contradicts itself": (
         lambda f, _: _config(f, num_hidden_layers=6),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from artifacts.hashing import hash_folder
 from tests.verl_jobs.saves import ADAPTED
 from verl_jobs.config.lora import ADAPTER, Lora
 from verl_jobs.sft import warm_up as module
+from verl_jobs.sft.generation import make_savable
 from verl_jobs.sft.tiny_model import TinyModel, make
 from verl_jobs.sft.warm_up import WarmUp, warm_up
 
@@ -178,6 +181,23 @@ def test_an_epoch_contains_each_row_once(rows: int, each: int) -> None:
     for epoch in (drawn[:each], drawn[each:]):
         assert sorted(row for batch in epoch for row in batch) == list(range(rows))
         assert max(map(len, epoch)) <= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["all", "lora"])
+def test_settings_that_transformers_does_not_save_leave_the_end_tokens(
+    base: Path, tmp_path: Path, way: str
+) -> None:
+    from decoding.checkpoint import load
+
+    start = shutil.copytree(base, tmp_path / "start")
+    settings = {"do_sample": False, "temperature": 0.6, "eos_token_id": [2, 5]}
+    (start / "generation_config.json").write_text(json.dumps(settings))
+    warm_up(start, CHATS, WAYS[way].model_copy(update={"steps": 1}), tmp_path / "warm")
+    assert load(tmp_path / "warm", "cpu").ends >= {2, 5}
+    make_savable(start)
+    assert load(start, "cpu").ends >= {2, 5}
+    load(start, "cpu").model.save_pretrained(tmp_path / "again")
 
 
 def test_an_empty_dataset_is_refused() -> None:

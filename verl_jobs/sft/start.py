@@ -95,11 +95,32 @@ def _check_tokenizer(folder: Path, config: Any) -> None:
             f"{folder}: its tokenizer has no chat_template: copy that of the family's instruct "
             "model into tokenizer_config.json"
         )
+    if tokenizer.eos_token is None:
+        raise UnfitStart(
+            f"{folder}/tokenizer_config.json: no eos_token, which ends a completion: name the "
+            "token that ends an assistant's turn"
+        )
+    _check_template(folder, tokenizer)
     if len(tokenizer) > config.vocab_size:
         raise UnfitStart(
             f"{folder}: its tokenizer has {len(tokenizer)} tokens, more than vocab_size "
             f"{config.vocab_size} in config.json: "
             "it belongs to another model"
+        )
+
+
+def _check_template(folder: Path, tokenizer: Any) -> None:
+    """Raise UnfitStart for a chat template that refuses a user's message, or leaves it out."""
+    chat = [{"role": "user", "content": "message 1"}]
+    try:
+        text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    except Exception as error:  # whatever the template does
+        text, reason = "", f"refuses a user's message ({_line(error)})"
+    else:
+        reason = "leaves out a user's message"
+    if chat[0]["content"] not in text:
+        raise UnfitStart(
+            f"{folder}: its chat_template {reason}: copy that of the family's instruct model"
         )
 
 
@@ -178,13 +199,15 @@ def stored_shapes(folder: Path) -> dict[str, list[int]]:
         with path.open("rb") as file:
             try:
                 header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+                header.pop("__metadata__", None)
+                end = max((tensor["data_offsets"][1] for tensor in header.values()), default=0)
+                if file.tell() + end > path.stat().st_size:
+                    raise ValueError
             except (ValueError, MemoryError, OverflowError):
                 raise UnfitStart(
                     f"{path} is not a safetensors file, or is truncated: download it again"
                 ) from None
-        shapes |= {
-            name: list(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__"
-        }
+        shapes |= {name: list(tensor["shape"]) for name, tensor in header.items()}
     return shapes
 
 

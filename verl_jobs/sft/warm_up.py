@@ -31,6 +31,7 @@ from verl_jobs.config.lora import (
     write_adapter,
 )
 from verl_jobs.frozen import freeze
+from verl_jobs.sft.generation import savable
 
 SAVE_EVERY_S = 20.0  # interval of saved states, the most work that a kill costs
 
@@ -98,11 +99,9 @@ def warm_up(
     torch.manual_seed(config.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     tokenizer = AutoTokenizer.from_pretrained(start)
-    model = (
-        _learner(AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32), config)
-        .to(device)
-        .train()
-    )
+    loaded = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
+    loaded.generation_config = savable(loaded.generation_config)
+    model = _learner(loaded, config).to(device).train()
     rows = [_encode(tokenizer, prompt, demonstration) for prompt, demonstration in chats]
     optimizers = _optimizers(model, config)
     schedules = [_schedule(each, config) for each in optimizers]
