@@ -6,6 +6,7 @@ Nothing is trained or judged, so that a test can make one in less than a second.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,18 +38,18 @@ DATASETS = ("augmented_problems", "synthetic_problems", "clean_problems")
 WEIGHTS = "model.safetensors"
 
 
-def write_home(folder: Path) -> Path:
-    """Write the home, whose ledger is empty."""
+def write_home(folder: Path, model: Path | None = None) -> Path:
+    """Write the home, whose ledger is empty. model: the checkpoints are copies of this folder."""
     home = Home(folder)
     home.make()
     problems = generate(FamilyConfig(demonstrations=4, train=4, validation=2))
     store, clean = home.store(), _write_datasets(home.store(), problems)
-    base = _publish(store, "checkpoints", "base_model", _file(WEIGHTS, "base"), {"data": clean})
+    base = _publish(store, "checkpoints", "base_model", _weights("base", model), {"data": clean})
     sft = _publish(
-        store, "checkpoints", "sft_checkpoint", _file(WEIGHTS, "sft"),
+        store, "checkpoints", "sft_checkpoint", _weights("sft", model),
         {"clean_problems": clean, "base_model": base},
     )  # fmt: skip
-    trained = _publish(store, "checkpoints", RUN, _file(WEIGHTS, "trained"), {"start": sft})
+    trained = _publish(store, "checkpoints", RUN, _weights("trained", model), {"start": sft})
     scores = {
         f"{name}--{benchmark}": _write_score(store, name, checkpoint, benchmark)
         for name, checkpoint in ((RUN, trained), (f"{RUN}-sft", sft))
@@ -88,6 +89,15 @@ def _file(name: str, text: str) -> Callable[[Path], None]:
         (folder / name).write_text(text, encoding="utf-8")
 
     return fill
+
+
+def _weights(name: str, model: Path | None) -> Callable[[Path], None]:
+    def copy(folder: Path) -> None:
+        assert model is not None
+        shutil.copytree(model, folder, dirs_exist_ok=True)
+        (folder / "name").write_text(name, encoding="utf-8")
+
+    return copy if model else _file(WEIGHTS, name)
 
 
 def _write_datasets(store: Store, problems: list[Problem]) -> Artifact:
