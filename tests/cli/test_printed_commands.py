@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 LOGS = ROOT / "tests" / "logs"
 SQUARE = "def square(x):\n    return x * x"
 STATED = {"task_id": "square", "prompt": "Write square(x)."}
-ROWS = {
+ROWS: dict[str, list[dict[str, Any]]] = {
     "mbpp.jsonl": [
         {
             "task_id": 601,
@@ -202,8 +203,8 @@ def fill_ledger(home: Home) -> None:
     """Install the warmed-up model, refuse the trained one, and promote it in another run."""
     ledger, store = Ledger(home.ledger), home.store()
     old, new = (store.require("checkpoints", name) for name in ("sft_checkpoint", RUN))
-    solved = [[number % every == 0 for number in range(120)] for every in (3, 2)]
-    refusal, promotion = facts_of(*solved[::-1]).decision, facts_of(*solved).decision
+    few, many = ([number % every == 0 for number in range(120)] for every in (3, 2))
+    refusal, promotion = facts_of(many, few).decision, facts_of(few, many).decision
     entries: list[tuple[Kind, Artifact, Decision, str]] = [
         ("install", old, refusal, f"{RUN}/first"),
         ("refuse", new, refusal, RUN),
@@ -237,7 +238,7 @@ def write_files(folder: Path, home: Home) -> None:
         (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     (folder / "mine.csv").write_text(CSV)
     command = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost"
-    run = [*command.split(), "-keyout", folder / "key.pem", "-out", folder / "cert.pem"]
+    run = [*command.split(), "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
     subprocess.run(run, check=True, capture_output=True)
 
 

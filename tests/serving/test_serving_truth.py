@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from cli.status import show_status
+from resources.config.release import Strategy
 from resources.config.serving import Breaker
 from resources.home import Home
 from resources.registry.ledger import Ledger
@@ -33,7 +34,7 @@ def two(home: Home, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatc
     return home
 
 
-def deploy(home: Home, strategy: str = "gradual") -> None:
+def deploy(home: Home, strategy: Strategy = "gradual") -> None:
     open_release(Ledger(home.ledger), Releases(home.ledger), PATIENT, 2, strategy=strategy)
 
 
