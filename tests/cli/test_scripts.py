@@ -72,7 +72,7 @@ def test_a_change_needs_an_answer(tmp_path: Path, ratchet: Called) -> None:
     assert "give --yes" in errors
     code, output, _ = ratchet(folder, "rollback", "--yes")
     assert code == 0
-    assert f"`ratchet promote {RUN}`" in output
+    assert "`ratchet rollback --to 2`" in output
 
 
 @pytest.mark.slow
