@@ -64,7 +64,7 @@ class Opened:
         if loaded.rejected:
             first = loaded.rejected[0]
             raise ProblemError(
-                f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read: {first.reason}",
+                f"{len(loaded.rejected)} rows cannot be read, the first: {first.reason}",
                 first.fix,
                 first.row,
             )
