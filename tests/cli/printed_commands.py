@@ -78,7 +78,7 @@ MORE = {
 }
 EXITS = {
     r"(RATCHET_HOME=\S+ )?ratchet train --base": "2",  # nobody answers its question
-    r"ratchet (solve|doctor)": "1",
+    r"ratchet (solve|doctor|reward verify bad_reward)": "1",
 }
 # What the reader has done before.
 BEFORE = {
@@ -88,7 +88,7 @@ BEFORE = {
 }
 SERVERS = r"ratchet (serve|prefer (?!.*--result))"
 # Lines with these words depend on the machine, the day or the model.
-VARIES = re.compile(r"speed:|hash:|took|seconds|\d{4}-\d\d-\d\d|token=|minutes")
+VARIES = re.compile(r"speed:|hash:|took|seconds|\d{4}-\d\d-\d\d|token=|minutes|plugins\.")
 UNLIKE = {
     r"ratchet train": "of the training, not of its plan",
     r"ratchet (status|jobs list|registry|solve|doctor)": "of another home or machine",
