@@ -252,10 +252,10 @@ class Service:
             attempt.error = "gone" if refusal.status == 408 else "overloaded"
             raise
         except TimeoutError as error:
-            own = (admitted.timeout_s or inf) < self.settings.deadline_s
             attempt.error = "timeout"
             late = Refused(504, "timeout", "the model did not answer in time")
-            if own and asyncio.get_running_loop().time() >= deadline:
+            own = (admitted.timeout_s or inf) < self.settings.deadline_s
+            if own and not isinstance(error, _Stalled):
                 attempt.error = "gone"
                 late = Refused(408, "timeout", "the request's timeout passed before the answer")
             elif stood_still_s := attempt.suspended_s:
@@ -278,10 +278,15 @@ class Service:
             self._record(admitted, choice, attempt, seconds, shadow)
 
     async def _next(self, deltas: AsyncGenerator[Delta, None], deadline: float) -> Delta | None:
-        """Return the next piece; None at the end. Raises TimeoutError."""
-        now = asyncio.get_running_loop().time()
-        async with asyncio.timeout_at(min(deadline, now + self.settings.stall_s)):
-            return await anext(deltas, None)
+        """Return the next piece; None at the end. Raises TimeoutError, and _Stalled."""
+        stalls = asyncio.get_running_loop().time() + self.settings.stall_s
+        try:
+            async with asyncio.timeout_at(min(deadline, stalls)):
+                return await anext(deltas, None)
+        except TimeoutError as error:
+            if stalls < deadline:
+                raise _Stalled from error
+            raise
 
     def _skip(self, admitted: AdmittedRequest, choice: Choice, shadow: bool = False) -> None:
         """Record that the version of a release is unavailable: without such a row, one that fails
@@ -351,6 +356,10 @@ class Service:
         for running in list(self._shadows):
             running.cancel()
         await asyncio.gather(*self._shadows, return_exceptions=True)
+
+
+class _Stalled(TimeoutError):
+    """No piece came for `stall_s`, before the deadline."""
 
 
 class _Failed(Exception):

@@ -19,7 +19,6 @@ from resources.home import Home
 from serving.completion import Delta, EngineRequest
 from serving.gateway.admission import Admission
 from serving.gateway.observations import Observations
-from serving.gateway.refusals import Refused
 from tests.serving.faulty_engine import NoModel
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
 
@@ -132,7 +131,7 @@ def test_a_turn_given_at_the_deadline_is_given_back() -> None:
         await first.__aenter__()
 
         async def second() -> None:
-            with pytest.raises(Refused):
+            with pytest.raises(TimeoutError):
                 async with admission.turn(0, loop.time() + 0.05):
                     pass
 
