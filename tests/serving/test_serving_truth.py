@@ -73,12 +73,10 @@ def test_every_place_names_the_version_that_answers(two: Home) -> None:
         eventually(lambda: call(f"{url}/health/ready")[1]["champion"] == "old")
         assert "deployed version 1; release-0001 of version 2 is running" in status()
         assert call(f"{releases}/abort", {"reason": "no"})[1]["state"] == "aborted"
-        eventually(lambda: ask(url)[1].get("model") == "old")
-        assert set(versions(url).values()) == {"old"}
+        eventually(lambda: set(versions(url).values()) == {"old"})
         assert "deployed version 1; release-0001 of version 2 is aborted" in status()
         deploy(two, "immediate")
-        eventually(lambda: ask(url)[1].get("model") == "new")
-        assert set(versions(url).values()) == {"new"}
+        eventually(lambda: set(versions(url).values()) == {"new"})
         eventually(lambda: "version 2; release-0002 of version 2 is promoted" in status())
 
 
