@@ -39,7 +39,7 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     retrain = "on" if settings.profile.automation.retrain else "off"
     console.print(
-        f"Dagster for {home.path}: http://127.0.0.1:{port}   (what starts trainings by itself is "
+        f"Dagster for {home.path}: http://127.0.0.1:{port}   (nightly training and retraining are "
         f"{retrain}; Ctrl-C stops Dagster)\n"
         f"The graph, all groups open: http://127.0.0.1:{port}/asset-groups?expanded={OPEN}",
         soft_wrap=True,

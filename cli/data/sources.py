@@ -40,8 +40,8 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
     print_text(
         console,
         f"{name} ({place}): {len(loaded.problems)} problems, {gated} of them gated (for "
-        f"evaluation only), {len(loaded.rejected)} rows skipped; {READS} reads the problems. No "
-        "training starts by itself, unless the sensor `changed_problems` is switched on in Dagster",
+        f"evaluation only), {len(loaded.rejected)} rows skipped; {READS} reads the problems. "
+        "This starts no training unless you switch on the sensor `changed_problems` in Dagster",
     )
     return 0
 

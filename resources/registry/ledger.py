@@ -295,8 +295,8 @@ def _taken_back(entries: list[Entry], stack: list[Entry], to: int | None) -> Ent
 def _below(stack: list[Entry], to: int | None) -> int:
     """Return the position in the stack of the champion that a rollback restores."""
     if len(stack) < 2:
-        state = f"{named(stack[0])} is the first champion" if stack else "there is no champion yet"
-        raise NothingToRollBack(f"{state}: there is no earlier one")
+        first = f"{named(stack[0])} is the first champion" if stack else "there is no champion yet"
+        raise NothingToRollBack(f"{first}: nothing can be rolled back")
     if to is None:
         return len(stack) - 2
     indices = [i for i, entry in enumerate(stack[:-1]) if entry.version == to]
