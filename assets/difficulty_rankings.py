@@ -14,7 +14,7 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.contestants import start_of
 from assets.markdown import markdown
-from assets.pictures import difficulty_picture, scale_picture
+from assets.pictures import difficulty_picture
 from assets.stages import STAGES, asset_of
 from assets.verified_reward import CONTROL, store_result
 from evaluation.generation.decoder import generate
@@ -22,9 +22,8 @@ from evaluation.sampling import Sampling
 from problems.dataset.balance import weigh, write_weights
 from problems.dataset.card import FEATURES, WEIGHTS
 from problems.dataset.trainable import explained, trainable, untrained
-from problems.difficulty.difficulty import PassRateRank, counts, rank, read_ranks, write_ranks
+from problems.difficulty.difficulty import PassRateRank, rank, read_ranks, write_ranks
 from problems.difficulty.features import read_difficulty, spearman
-from problems.difficulty.item_response import fit, read_scale, write_scale
 from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.stored import stored_problems
@@ -49,12 +48,12 @@ def difficulty_rankings(
     with run_context.stage(context) as stage:
         clean, start = stage.store.require("datasets", "clean_problems"), start_of(stage)
         artifact = rank_problems(stage, clean, start)
-        ranks, scale = read_ranks(artifact.path / "ranks.parquet"), scale_artifact(stage)
+        ranks = read_ranks(artifact.path / "ranks.parquet")
         stage.report.say(
             f"mean pass rate {100 * artifact.manifest.facts['mean_pass_rate']:.0f} %, "
             f"{sum(row.pass_rate == 0 for row in ranks)} never solved"
         )
-    metadata = {"policy": start.checkpoint} | _metadata(artifact, ranks, scale, clean)
+    metadata = {"policy": start.checkpoint} | _metadata(artifact, ranks, clean)
     return result(artifact, metadata)
 
 
@@ -97,9 +96,7 @@ def rank_problems(stage: StageContext, clean: Artifact, start: ModelVersion) -> 
     )
 
 
-def _metadata(
-    artifact: Artifact, ranks: Sequence[PassRateRank], scale: Artifact, clean: Artifact
-) -> dict[str, Any]:
+def _metadata(artifact: Artifact, ranks: Sequence[PassRateRank], clean: Artifact) -> dict[str, Any]:
     facts, middle = artifact.manifest.facts, len(ranks) // 2
     examples = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
     return {
@@ -110,7 +107,6 @@ def _metadata(
         "static_difficulty_agrees": dg.MetadataValue.md(
             agreement(ranks, read_difficulty(clean.path / FEATURES))
         ),
-        "one_scale": dg.MetadataValue.md(scale_markdown(scale)),
         "from_easy_to_hard": dg.MetadataValue.md(
             markdown(
                 ("problem", "passed", "interval"),
@@ -167,53 +163,6 @@ def reward_battery(run_context: RunContext) -> dg.AssetCheckResult:
 
 def _severity(unverified: bool) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.WARN if unverified else dg.AssetCheckSeverity.ERROR
-
-
-def scale_artifact(stage: StageContext) -> Artifact:
-    """Return the artifact with difficulties of problems and abilities of checkpoints.
-
-    Fitted to all stored rankings (problems/difficulty/item_response.py).
-    """
-    rankings = stage.store.versions("datasets", "difficulty_rankings")
-
-    def make(folder: Path) -> StageOutput:
-        ranks = (read_ranks(ranking.path / "ranks.parquet") for ranking in rankings)
-        scale = fit(counts(zip((each.manifest.seed or 0 for each in rankings), ranks, strict=True)))
-        write_scale(scale, folder)
-        names = {
-            ranking.manifest.inputs["policy"]: ranking.manifest.facts.get("policy", "")
-            for ranking in rankings
-        }
-        return StageOutput(
-            {
-                "checkpoints": {row.name: names[row.name] for row in scale.abilities},
-                "problems": len(scale.difficulties),
-            }
-        )
-
-    inputs = {
-        f"difficulty_rankings/{ranking.manifest.key[:12]}": ranking.content_hash
-        for ranking in rankings
-    }
-    return stage.artifact(STAGES["item_response"], make, inputs=inputs, config={})
-
-
-def scale_markdown(artifact: Artifact) -> str:
-    """Return picture and table of the scale, with the number of checkpoints behind it."""
-    scale, names = read_scale(artifact.path), artifact.manifest.facts["checkpoints"]
-    rows = [
-        (names[row.name], f"{row.value:+.2f}", f"{row.error:.2f}", f"{row.passed} of {row.n}")
-        for row in reversed(scale.abilities)
-    ]
-    basis = (
-        f"Fitted to the pass rates of {len(rows)} checkpoints."
-        if len(rows) > 1
-        else "Fitted to one checkpoint, so it only restates its pass rates in other units."
-    )
-    return (
-        f"{scale_picture(scale, names)}\n\n{basis}\n\n"
-        f"{markdown(('checkpoint', 'ability', 'standard error', 'passed'), rows)}"
-    )
 
 
 def agreement(ranks: Sequence[PassRateRank], static: Mapping[str, float]) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from artifacts.charts import image
 from evaluation.promotion.rate import Rate
-from evaluation.reports.plots import Bar, Point, common_scale, reward_curve, score_bars
+from evaluation.reports.plots import Bar, Point, reward_curve, score_bars
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import wilson
 from problems.dataset.charts import histogram
 from problems.difficulty.difficulty import PassRateRank
-from problems.difficulty.item_response import Scale
 from verl_jobs.job import VALIDATION
 
 REWARD = "critic/score/mean"
@@ -60,17 +59,6 @@ def difficulty_picture(ranks: Sequence[PassRateRank]) -> str:
     return image(
         "pass rates",
         histogram(rates, "pass rate of the model that training starts from", buckets=10),
-    )
-
-
-def scale_picture(scale: Scale, names: Mapping[str, str]) -> str:
-    """Plot the common scale. names: checkpoints' names by hash."""
-    abilities = [
-        (names.get(row.name, row.name[:12]), row.value, row.error) for row in scale.abilities
-    ]
-    return image(
-        "problems and checkpoints on one scale",
-        common_scale([row.value for row in scale.difficulties], abilities),
     )
 
 

@@ -179,8 +179,9 @@ def _stored(stage: StageContext) -> list[Artifact]:
     stages = [each for each in TABLE if each.kind in ("datasets", "checkpoints")]
     if stage.profile.dataset:
         stages = stages[stages.index(STAGES["clean_problems"]) :]
-    own = ("checkpoint", "item_response")
-    return [stage.store.require(each.kind, each.name) for each in stages if each.name not in own]
+    return [
+        stage.store.require(each.kind, each.name) for each in stages if each.name != "checkpoint"
+    ]
 
 
 def _funnel(stage: StageContext) -> tuple[FunnelStep, ...]:

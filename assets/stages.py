@@ -96,8 +96,7 @@ TABLE = (
         ("contestant_scores", "leaderboard", "training_report"),
     ),
     PipelineStage("deployment", "version in front of users", "", PROMOTION, ("promoted_model",)),
-    # Parts of another stage that are stored for themselves.
-    PipelineStage("item_response", "common scale", DATASETS, MODELS, file="difficulty_rankings"),
+    # A part of `checkpoint` that is stored for itself.
     PipelineStage("training_rows", "problems as verl reads them", DATASETS, MODELS),
 )
 STAGES = {stage.name: stage for stage in TABLE}

@@ -19,8 +19,7 @@ class PipelineStage:
     """One row of the table of stages.
 
     title: what the live view says of it. kind: of its artifact, "" if it stores none. after: the
-    stages that it needs. removes: it removes problems, and its manifest counts them. file: the
-    module in assets/ that defines it, if it is not named after the stage.
+    stages that it needs. removes: it removes problems, and its manifest counts them.
     """
 
     name: str
@@ -29,9 +28,8 @@ class PipelineStage:
     group: str
     after: tuple[str, ...] = ()
     removes: bool = False
-    file: str = ""
 
     @property
     def code(self) -> str:
         """Return the hash of the stage's file and of all that it imports of CONTENT."""
-        return hash_modules((f"assets.{self.file or self.name}",), CONTENT)
+        return hash_modules((f"assets.{self.name}",), CONTENT)

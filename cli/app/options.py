@@ -42,10 +42,3 @@ VersionArgument = Annotated[
 RunArgument = Annotated[
     str | None, typer.Argument(help="A run, e.g. chain-0002. Default: the newest.")
 ]
-AddressOption = Annotated[
-    str,
-    typer.Option(
-        "--address",
-        help="Jobs of this Ray cluster instead of the home: its dashboard, http://host:8265.",
-    ),
-]

@@ -169,7 +169,6 @@ def _problem(
     rankings: list[Artifact] = []
     with damage.collected():
         rankings = store.versions("datasets", "difficulty_rankings")
-    artifacts = artifacts | damage.whole(store, ["item_response"])
     marks = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("", "")}
     steps = Table.grid(padding=(0, 2, 0, 0))
     steps.add_column(width=1)

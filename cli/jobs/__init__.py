@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.app.commands import Command
-from cli.app.options import AddressOption, JsonOption, ProfileOption, RunArgument
+from cli.app.options import JsonOption, ProfileOption, RunArgument
 from cli.display.screen import screen
 from resources.settings import Settings
 
@@ -15,12 +15,8 @@ app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def jobs_list(address: AddressOption = "", as_json: JsonOption = False) -> None:
+def jobs_list(as_json: JsonOption = False) -> None:
     """List the trainings of this home."""
-    if address:
-        from cli.jobs.submissions import list_submissions
-
-        raise typer.Exit(list_submissions(address, screen(), as_json=as_json))
     from cli.jobs.show import list_jobs
 
     raise typer.Exit(list_jobs(Settings.read().home, screen(), as_json=as_json))
@@ -38,25 +34,16 @@ def jobs_show(run: RunArgument = None, as_json: JsonOption = False) -> None:
 def jobs_logs(
     run: RunArgument = None,
     lines: Annotated[int, typer.Option(min=1, help="Number of lines from the end.")] = 40,
-    address: AddressOption = "",
 ) -> None:
     """Show the trainer's log."""
-    if address:
-        from cli.jobs.submissions import show_submission_logs
-
-        raise typer.Exit(show_submission_logs(address, run, lines, screen()))
     from cli.jobs.show import show_logs
 
     raise typer.Exit(show_logs(run, lines, Settings.read().home, screen()))
 
 
 @app.command("stop")
-def jobs_stop(run: RunArgument = None, address: AddressOption = "") -> None:
+def jobs_stop(run: RunArgument = None) -> None:
     """Stop the running training; its checkpoints stay."""
-    if address:
-        from cli.jobs.submissions import stop_submission
-
-        raise typer.Exit(stop_submission(address, run, screen()))
     from cli.jobs.control import stop
 
     raise typer.Exit(stop(run, Settings.read().home, screen()))

@@ -1,13 +1,11 @@
-"""Charts of reports and of Dagster's pages: rewards, scores, contributions, a common scale.
+"""Charts of reports and of Dagster's pages: rewards, scores, contributions.
 
 In: plain numbers. Out: SVG.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from artifacts.charts import (
@@ -189,50 +187,6 @@ def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]])
             parts.append(axes.curve([(100 * end, y) for end in interval], ORANGE))
         parts.append(axes.dot(100 * difference, y, ORANGE, hollow=not interval))
     return svg(parts, axes.top + axes.height + AXIS)
-
-
-def common_scale(
-    difficulties: Sequence[float], abilities: Sequence[tuple[str, float, float]]
-) -> str:
-    """Plot problems and models on one scale: above, the distribution of problems; below, each
-    model's ability with its 95 % interval.
-
-    abilities: (name, ability, standard error), in logits. A model solves a problem straight above
-    it half of the time.
-    """
-    models = abilities[::-1]  # the last is on top
-    labels = [name for name, _, _ in models]
-    ends = [value + 1.96 * side * error for _, value, error in models for side in (-1, 1)]
-    below = row_axes(labels, padded([*difficulties, *ends], 0.03), 170, ROW)
-    columns = _columns(difficulties, min(30, max(5, len(difficulties) // 4)))
-    most = max((count for _, _, count in columns), default=1)
-    top = Axes(below.xs, (0, 1.05 * most), 10, 145, left=max(64, below.left))
-    below = replace(below, left=top.left)
-    parts = [
-        top.vertical_grid(numbers=False),
-        top.horizontal_grid("problems"),
-        *(
-            top.bar((low, 0), (low + 0.9 * (high - low), count), BLUE)
-            for low, high, count in columns
-        ),
-        below.vertical_grid("difficulty and ability, logits (mean difficulty 0)"),
-        row_labels(below, labels),
-    ]
-    for y, (_, value, error) in enumerate(models):
-        parts.append(below.curve([(value - 1.96 * error, y), (value + 1.96 * error, y)], ORANGE))
-        parts.append(below.dot(value, y, ORANGE))
-    return svg(parts, below.top + below.height + AXIS)
-
-
-def _columns(values: Sequence[float], count: int) -> list[tuple[float, float, int]]:
-    """Return the columns of a histogram, each as (low, high, how many)."""
-    low, high = min(values), max(values)
-    size = (high - low) / count or 1.0
-    counts = Counter(min(count - 1, int((value - low) / size)) for value in values)
-    return [
-        (low + number * size, low + (number + 1) * size, how_many)
-        for number, how_many in sorted(counts.items())
-    ]
 
 
 def _smooth(values: Sequence[float], window: int = 5) -> list[float]:

@@ -21,7 +21,6 @@ from problems.dataset.card import FEATURES, WEIGHTS
 from problems.dataset.evidence import CONTAMINATION, DUPLICATES
 from problems.difficulty.difficulty import read_ranks
 from problems.difficulty.features import read_difficulty
-from problems.difficulty.item_response import read_scale
 from problems.schema import Problem, from_row
 from problems.verification.limits import MEASURED
 from problems.verification.strength import FILE as STRENGTH
@@ -114,7 +113,7 @@ def history(
         if _has(artifact.path, problem):
             steps += [StageResult(name, "kept", True), *details(artifact, problem)]
     if (clean := artifacts.get("clean_problems")) and _has(clean.path, problem):
-        steps += _difficulty(clean, rankings, artifacts.get("item_response"), problem)
+        steps += _difficulty(clean, rankings, problem)
     return steps
 
 
@@ -184,7 +183,7 @@ def _evidence(artifact: Artifact, problem: Problem) -> Iterator[StageResult]:
 
 
 def _difficulty(
-    clean: Artifact, rankings: Iterable[Artifact], scaled: Artifact | None, problem: Problem
+    clean: Artifact, rankings: Iterable[Artifact], problem: Problem
 ) -> Iterator[StageResult]:
     """Yield the static difficulty, then the difficulty measured with models."""
     score = read_difficulty(clean.path / FEATURES)[problem.problem_id]
@@ -209,18 +208,6 @@ def _difficulty(
                     (
                         f"{who} solved it {row.passed} of {row.n} times ({row.low:.2f} to "
                         f"{row.high:.2f}), {place}"
-                    ),
-                )
-    if scaled:
-        key = f"{problem.problem_id}@{problem.content_hash[:12]}"
-        for estimate in read_scale(scaled.path).difficulties:
-            if estimate.name == key:
-                count = len(scaled.manifest.facts["checkpoints"])
-                yield StageResult(
-                    "one scale",
-                    (
-                        f"difficulty {estimate.value:+.2f} ± {1.96 * estimate.error:.2f} logits, "
-                        f"from {count} checkpoint{'s'[: count > 1]}"
                     ),
                 )
 

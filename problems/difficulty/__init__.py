@@ -1,1 +1,1 @@
-"""How hard problems are: measured pass rates, static features, item response theory."""
+"""How hard problems are: measured pass rates, static features."""

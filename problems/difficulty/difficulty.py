@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -98,27 +98,3 @@ def read_ranks(path: Path) -> list[PassRateRank]:
             "materialize difficulty_rankings again",
             str(path),
         ) from error
-
-
-def counts(
-    rankings: Iterable[tuple[int, Sequence[PassRateRank]]],
-) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return the counts for an item-response fit.
-
-    rankings: each with the seed of its completions. Maps (checkpoint hash, problem) to scored and
-    passed completions; a changed problem is a different problem. Completions of different seeds are
-    added. The same seed samples nearly the same completions, which must not count twice: of its
-    rankings the one with most completions counts, and the first of equally many, never the better
-    one. Rankings without a checkpoint hash are left out.
-    """
-    draws: dict[tuple[str, str], dict[int, tuple[int, int]]] = {}
-    for seed, ranks in rankings:
-        for row in (row for row in ranks if row.checkpoint_hash):
-            pair = row.checkpoint_hash, f"{row.problem_id}@{row.problem_hash[:12]}"
-            seeds = draws.setdefault(pair, {})
-            if row.n > seeds.get(seed, (0, 0))[0]:
-                seeds[seed] = row.n, row.passed
-    return {
-        pair: (sum(n for n, _ in seeds.values()), sum(passed for _, passed in seeds.values()))
-        for pair, seeds in draws.items()
-    }

@@ -45,7 +45,6 @@ BAD = [
     (("jobs", "stop", "chain-0007"), "chain-0007"),
     (("jobs", "watch", "chain-0007"), "chain-0007"),
     (("jobs", "profile", "chain-0007"), "chain-0007"),
-    (("jobs", "list", "--address", "ray-head"), "ray-head.*http://host:8265"),
     (("draws", "chain-0007"), "chain-0007"),
     (("samples", "chain-0007"), "chain-0007"),
     (("plan",), "--gpus"),

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from rich.console import Console
 
 from cli.jobs.control import resume, stop
-from cli.jobs.submissions import list_submissions
 from pipelines.instance import prepare
 from resources import lease
-from resources.home import Home, NotReady
-from resources.ray.head import free_ports
+from resources.home import Home
 from resources.run_context import PARTITION, TRAINING_TAGS
 from resources.settings import Settings
 from tests.cli.test_job_commands import output_of
@@ -161,9 +158,3 @@ def test_a_profile_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     assert Settings.read("mine.yaml").reference == str(tmp_path / "mine.yaml")
     assert Settings.read("small").reference == "small"
-
-
-def test_a_missing_cluster_raises_one_clear_error() -> None:
-    (port,) = free_ports(1)
-    with pytest.raises(NotReady, match=f"http://127.0.0.1:{port}"):
-        list_submissions(f"http://127.0.0.1:{port}", Console())

@@ -18,7 +18,6 @@ from problems.dataset.dataset_files import write_dataset
 from problems.dataset.diff import compare, difference, find_dataset
 from problems.dataset.history import find, history
 from problems.difficulty.difficulty import rank, write_ranks
-from problems.difficulty.item_response import fit, write_scale
 from problems.schema import Problem, write_parquet
 from tests.problems.test_curation import toy
 
@@ -143,18 +142,6 @@ def test_the_history_of_a_problem_names_its_stages(tmp_path: Path) -> None:
                 facts={"policy": "someone"},
             ),
         )
-    with store.draft("datasets", "item_response") as folder:
-        write_scale(fit({("c", f"toy/good@{good.content_hash[:12]}"): (2, 1)}), folder)
-        store.publish(
-            folder,
-            Manifest(
-                kind="datasets",
-                name="item_response",
-                key="s",
-                content_hash="",
-                facts={"checkpoints": {"c": "someone"}},
-            ),
-        )
 
     current = {name: store.require("datasets", name) for name in store.names("datasets")}
     rankings = store.versions("datasets", "difficulty_rankings")
@@ -174,7 +161,6 @@ def test_the_history_of_a_problem_names_its_stages(tmp_path: Path) -> None:
     went, story = story_of("good")
     assert went == [True, True, True]
     assert "1 of 2" in story
-    assert "difficulty +0.00" in story
     assert "weights" in story
     with pytest.raises(ProblemError, match="toy/good"):
         find(current, "toy/god")
