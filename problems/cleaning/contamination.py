@@ -39,6 +39,7 @@ WHOLE = 0.9  # of a statement's words, in one run
 # A run of words in more tasks than this is a common phrase and no reason to compare. A task may be
 # in three releases.
 COMMON = 8
+SAID = re.compile(r"#[^\n]*|\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)  # in a program
 CAP = 256  # a problem is compared with at most this many gated rows of a bucket
 
 
@@ -116,7 +117,7 @@ class GatedIndex:
         for place, problem in enumerate(problems):
             if places := self.statements.get(key(core(problem.statement))):
                 near[place] |= places
-            for run in _runs(run_words(problem.statement), MIN_RUN):
+            for run in _runs(run_words(text_of(problem)), MIN_RUN):
                 if places := self.runs.get(run):
                     near[place] |= places
         for keys, known, owner in (
@@ -145,11 +146,12 @@ class GatedIndex:
         return ((place, sorted(near[place])) for place in sorted(near))
 
     def _compare(self, problem: Problem, near: Sequence[int]) -> Iterator[Overlap]:
-        mine, text = Traits(problem), run_words(problem.statement)
+        mine, own, said = Traits(problem), run_words(problem.statement), run_words(text_of(problem))
         for at in near:
-            gated = self.traits[at]
+            gated, run = self.traits[at], covered(said, self.texts[at])
+            part = run[0] >= RUN and covered(own, self.texts[at])[0] >= max(RUN, WHOLE * len(own))
             for kind, detail, leak in judge_overlaps(
-                problem, gated.problem, kin(mine, gated), covered(text, self.texts[at])
+                problem, gated.problem, kin(mine, gated), run, part=part
             ):
                 texts = _evidence(kind, mine, gated)
                 yield Overlap(
@@ -158,18 +160,17 @@ class GatedIndex:
 
 
 def judge_overlaps(
-    problem: Problem, gated: Problem, kin: Kin, run: tuple[int, float]
+    problem: Problem, gated: Problem, kin: Kin, run: tuple[int, float], *, part: bool
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield kind, detail, and whether it is a leak.
 
     run: the longest common run of words, and the share of the gated statement's words that are in
     such runs. A run is a leak if it covers most of a short statement or half of any statement:
     sentences such as "since the answer may be very large, return it modulo 10^9 + 7" occur in
-    hundreds of tasks. A statement that is nearly all one run is a part of the task's. It does not
-    count if one says "upper" and the other "lower".
+    hundreds of tasks. part: the problem's statement is nearly all one run, so a part of the task's.
+    It does not count if one says "upper" and the other "lower".
     """
     longest, share = run
-    part = longest >= max(RUN, WHOLE * len(run_words(problem.statement)))
     if core(problem.statement) == core(gated.statement):
         yield "same statement", "", True
     elif kin.statement >= 0.6 and (kin.same_words or kin.length >= 40 or kin.statement >= 0.7):
@@ -203,6 +204,12 @@ def judge_overlaps(
             f"{kin.shared_tests}, {kin.tests:.0%} of the smaller set",
             kin.tests >= 0.65,
         )
+
+
+def text_of(problem: Problem) -> str:
+    """Return a problem's statement, with the comments and docstrings of its solutions."""
+    said = (found for program in problem.solutions for found in SAID.findall(program))
+    return "\n".join([problem.statement, *said])
 
 
 def run_words(statement: str) -> list[str]:
@@ -264,4 +271,4 @@ def _evidence(kind: str, mine: Traits, theirs: Traits) -> tuple[str, str]:
         return "\n".join(shared), "\n".join(shared)
     if "solution" in kind:
         return "\n\n".join(mine.problem.solutions[:1]), "\n\n".join(theirs.problem.solutions[:1])
-    return mine.problem.statement, theirs.problem.statement
+    return text_of(mine.problem), theirs.problem.statement

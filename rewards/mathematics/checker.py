@@ -24,7 +24,14 @@ _MARKS = re.compile(
     r"\\!\s*|\\boxed|\\\$|\\?%|\bpercent(?:age)?\b|\bpct\b"
     r"|(?<=\d)(?:\\,|\s)(?=\d{3}(?!\d))"
 )
-_SCIENTIFIC = re.compile(r"(?<![\w.])\d+(?:\.\d+)?e[+-]?\d{1,2}(?![\w.])")
+_SCIENTIFIC = re.compile(
+    r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?\d{1,2})(?![\w.])"
+    # one digit before the point; what stands before it takes no part of the product
+    r"|(?:(?<=[=,(\[-])|^)\s*([1-9](?:\.\d+)?)\s*(?:\\times|\\cdot|[*x×])\s*10\s*"
+    r"\^\s*\{?\s*([+-]?\d{1,2})\s*\}?(?![\w.!^}])",
+    re.IGNORECASE,
+)
+CLOSE = 1e-3  # relative; math-verify rounds to six decimals, where all small numbers are equal
 _PI = re.compile(r"(?<![\\A-Za-z])pi(?![A-Za-z])")
 # What math-verify evaluates while it parses.
 _DIVISION = re.compile(r"\\[dtc]?frac|\\div|[/:÷⁄]")
@@ -54,6 +61,8 @@ def accepted(reference: str, answer: str, statement: str = "", any_form: bool = 
     right, given = _parsed(reference), _parsed(answer)
     if not right or not given or not verify(right, given, timeout_seconds=None):
         return False
+    if not _close(right[0], given[0]):
+        return False
     if any_form:
         return True
     copied = _copied(answer, statement) and not _copied(reference, statement)
@@ -73,9 +82,26 @@ def _joined(text: str) -> str:
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> list[Any]:
     """Return the expression, which is not evaluated, and its text; only the text if unreadable."""
-    text = _SCIENTIFIC.sub(lambda found: format(Decimal(found.group()), "f"), text)
+    text = _SCIENTIFIC.sub(_decimal, text)
     plain = _MARKS.sub("", _PI.sub(r"\\pi ", text))
     return list(parse(f"\\boxed{{{plain}}}", LATEX, parsing_timeout=None))
+
+
+def _decimal(found: re.Match[str]) -> str:
+    mantissa, exponent = filter(None, found.groups())
+    return format(Decimal(f"{mantissa}e{exponent}"), "f")
+
+
+def _close(one: Any, other: Any) -> bool:
+    """Return whether the numbers in two expressions are close, if both have as many."""
+    numbers = [
+        sorted(abs(part.evalf()) for part in _expressions(tree) if part.is_number)
+        for tree in (one, other)
+        if not isinstance(tree, str)
+    ]
+    if len(numbers) < 2 or len(numbers[0]) != len(numbers[1]):
+        return True
+    return all(abs(a - b) <= CLOSE * max(a, b) for a, b in zip(*numbers, strict=True))
 
 
 def _evaluated(reference: str, right: Any, answer: str, given: Any) -> bool:

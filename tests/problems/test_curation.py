@@ -83,6 +83,7 @@ TESTS = tuple(
     [
         (toy("c", "  " + LONG.replace(" ", "\n")), "same statement"),
         (toy("c", f"An old exercise: {LONG.lower()}, please."), "words in a row"),
+        (toy("c", solution=f"def f(v):\n    # {LONG}\n    return v\n"), "words in a row"),
         (toy("c", solution=RENAMED, tests=TESTS[:1]), "same solution"),
         (toy("c", tests=TESTS[::-1]), "same tests"),
     ],

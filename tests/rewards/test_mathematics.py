@@ -72,6 +72,27 @@ def test_an_answer_is_compared_by_value_and_must_be_a_result(answer: str, equal:
     assert accepted("\\frac{1}{2}", answer) is equal
 
 
+@pytest.mark.parametrize(
+    ("right", "answer", "equal"),
+    [
+        ("6.02 \\times 10^{23}", "6.02e23", True),
+        ("1.6E-19", "1.6 \\times 10^{-19}", True),
+        ("300000000", "c = 3 x 10^8", True),
+        ("\\sqrt{2000}", "\\sqrt 2 \\times 10^3", False),
+        ("3/2000", "3/2 \\times 10^3", False),
+        ("5", "50 \\times 10^{-1}", False),
+        ("1.6e-19", "1.7e-19", False),
+        ("0.0000001", "9 \\times 10^{-25}", False),
+        ("(2, 1e-7)", "(2, 2e-7)", False),
+        ("0.333333", "1/3", True),
+    ],
+)
+def test_a_number_in_scientific_notation_is_a_decimal_of_any_size(
+    right: str, answer: str, equal: bool
+) -> None:
+    assert accepted(right, answer) is equal
+
+
 ARITHMETIC = {
     "{}+{}-{}": lambda a, b, c: a + b - c,
     "{}\\cdot {}+{}": lambda a, b, c: a * b + c,
