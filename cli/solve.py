@@ -26,7 +26,7 @@ from resources.registry.ledger import champion_of
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 from serving.completion import EngineRequest, PromptTooLong, complete
-from verl_jobs.agents.conversation import Conversation, begin
+from verl_jobs.agents.conversation import ROOM, Conversation, begin
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.play import (
     NoReviewer,
@@ -98,6 +98,12 @@ def solve(
         style="bold",
         highlight=False,
     )
+    if conversation.ended == ROOM:
+        console.print(
+            "The conversation fills the model's context: give a shorter problem, fewer --turns, or "
+            "a model with more positions.",
+            highlight=False,
+        )
     return 0 if conversation.attempts and conversation.attempts[-1].finding.solved else 1
 
 

@@ -22,6 +22,7 @@ from cli.solve import WriterOptions, solve
 from resources.home import Home, NotReady
 from resources.settings import Settings
 from tests.serving.faulty_proxy import proxy_to, served
+from tests.serving.tiny_model import make_model
 
 PROBLEM = (
     "Write double(x).\n\n## Examples\n```python\nassert double(1) == 2\n"
@@ -158,6 +159,21 @@ def test_a_checkpoint_answers_equally_through_the_gateway(problem: Path, tmp_pat
     assert (here, output) == (there, heard)
     assert here == 1
     assert re.search(r"\b2 programs\b", output)
+
+
+@pytest.mark.slow
+def test_a_conversation_that_fills_the_context_says_what_to_change(
+    problem: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    make_model(folder, 1)  # 128 positions
+    here = solved(problem, model=str(folder))
+    with served(folder, Home(tmp_path / "home")) as server:
+        assert solved(problem, endpoint=f"http://{server}/v1") == here
+    assert here[0] == 1
+    assert "no tokens are left, after 1 program" in here[1]
+    assert "fewer --turns" in here[1]
 
 
 @pytest.mark.parametrize("reviewer", [False, True])

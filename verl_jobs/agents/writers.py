@@ -26,8 +26,8 @@ BATCH = 128  # conversations decoded together
 class EndpointWriter:
     """A model behind an endpoint, with one concurrent request per conversation.
 
-    Raises EndpointDown, and NoReply unless it is lenient. lenient: a conversation without a reply
-    gets no message. It ends as UNANSWERED, unless the reason was a lack of tokens.
+    A conversation that fills the model's context gets no message. Raises EndpointDown, and NoReply
+    unless it is lenient. lenient: a conversation without a reply ends as UNANSWERED.
     """
 
     def __init__(
@@ -57,11 +57,12 @@ class EndpointWriter:
     def _ask(self, conversation: Conversation) -> str | None:
         try:
             return self.endpoint.ask(self.settings | {"messages": conversation.messages}).text
-        except NoReply as error:
+        except ContextTooLong:
+            return None
+        except NoReply:
             if not self.lenient:
                 raise
-            if not isinstance(error, ContextTooLong):
-                conversation.ended = UNANSWERED
+            conversation.ended = UNANSWERED
             logger.warning("no reply from %s", self.endpoint.url, exc_info=True)
             return None
 
