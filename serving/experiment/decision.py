@@ -41,6 +41,7 @@ def decide(
     harms: Sequence[Harm],
     primary: Primary | None,
     *,
+    tested: bool = False,
     ratio_p_value: float = 1.0,
     ratio_level: float = 0.001,
     min_pairs: int = 100,
@@ -50,8 +51,8 @@ def decide(
     keep      a guardrail is breached; or the primary metric cannot reach its gain any more.
     continue  the traffic was not split as assigned, so that no result is reliable; too few pairs; a
               guardrail is not cleared; or the gain is not shown yet.
-    deploy    otherwise. Without a primary metric the guardrails alone decide, and the reasons say
-              that quality was not measured.
+    deploy    otherwise. Without a primary metric the guardrails alone decide, and unless requests
+              were `tested`, the reasons say that quality was not measured.
 
     A breach outranks the sample ratio: traffic that is lost is a harm too.
     """
@@ -79,8 +80,10 @@ def decide(
         f"(p = {harm.cleared_p:.2g}, {harm.pairs} pairs)."
         for harm in harms
     )
-    quality = f"{_of(primary)}." if primary else "Quality was not measured: no primary metric."
-    return ExperimentDecision("deploy", (quality, *passed))
+    if primary:
+        return ExperimentDecision("deploy", (f"{_of(primary)}.", *passed))
+    untested = () if tested else ("Quality was not measured: no request carries tests.",)
+    return ExperimentDecision("deploy", (*untested, *passed))
 
 
 def _breach(harm: Harm) -> str:

@@ -105,7 +105,8 @@ def analyses_of(
 
 
 def decision_of(comparison: ArmComparison, analysis: Analysis | None) -> ExperimentDecision:
-    """Return the decision that the guardrails and the primary metric support by now.
+    """Return the decision that the guardrails support by now, and of a plan with a gain the primary
+    metric too.
 
     A guardrail about which the requests of two keys at least say nothing, such as tests that none
     or one carries, is left out.
@@ -113,7 +114,8 @@ def decision_of(comparison: ArmComparison, analysis: Analysis | None) -> Experim
     harms = comparison.harms()
     return decide(
         [harm for harm in harms if harm.independent] or harms,
-        analysis.primary if analysis else None,
+        analysis.primary if analysis and comparison.plan.gain is not None else None,
+        tested=comparison.measures_quality,
         ratio_p_value=comparison.ratio_p_value(),
         ratio_level=RATIO_LEVEL,
         min_pairs=comparison.plan.min_pairs,

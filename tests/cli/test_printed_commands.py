@@ -3,6 +3,8 @@
 Each page has its own finished home, with real records, a tiny model and two champions, in a folder
 with the files that the page prints or names. Curls and verdicts are real: a gateway runs where the
 page starts one.
+
+RATCHET_DEMO_HOME: a home that `make demo` has made; then each page has a copy of it.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ from tests.problems.published_rows import KODCODE
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+DEMO = os.environ.get("RATCHET_DEMO_HOME")
+PROFILE = "embedded" if DEMO else "small"
 LOGS = ROOT / "tests" / "logs"
 SQUARE = "def square(x):\n    return x * x"
 STATED = {"task_id": "square", "prompt": "Write square(x)."}
@@ -167,7 +171,7 @@ class Reader:
         if command.startswith("ratchet "):
             for name in ("RATCHET_SET", "RATCHET_UNVERIFIED", "DAGSTER_HOME"):
                 os.environ.pop(name, None)  # the command before set them
-            os.environ["RATCHET_PROFILE"] = "small"
+            os.environ["RATCHET_PROFILE"] = PROFILE
             code, output, errors = self.ratchet(home, *shlex.split(command)[1:])
             return int(str(code or 0)), output + errors
         run = subprocess.run(
@@ -190,11 +194,15 @@ def reader(
     model: Path, tmp_path: Path, ratchet: Called, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Reader]:
     monkeypatch.chdir(tmp_path)
-    home = Home(write_home(tmp_path / ".ratchet", model))
-    shutil.rmtree(home.path / "datasets" / "difficulty_rankings")  # a placeholder without ranks
-    fill_ledger(home)
+    home = Home(tmp_path / ".ratchet")
+    if DEMO:
+        shutil.copytree(DEMO, home.path, symlinks=True)
+    else:
+        write_home(home.path, model)
+        shutil.rmtree(home.path / "datasets" / "difficulty_rankings")  # a placeholder without ranks
+        fill_ledger(home)
     write_files(tmp_path, home)
-    monkeypatch.setenv("RATCHET_PROFILE", "small")  # of the servers too
+    monkeypatch.setenv("RATCHET_PROFILE", PROFILE)  # of the servers too
     with ExitStack() as servers:
         yield Reader(tmp_path, ratchet, servers)
 

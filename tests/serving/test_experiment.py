@@ -153,6 +153,7 @@ def test_a_gain_that_is_ruled_out_keeps_the_champion() -> None:
 
 def test_a_decision_without_a_primary_metric_says_that_quality_was_not_measured() -> None:
     assert "Quality was not measured" in decide([harm()], None).reasons[0]
+    assert decide([harm()], None, tested=True).reasons == decide([harm()], None).reasons[1:]
 
 
 def answered(number: int, challenger: bool, **changes: object) -> Observation:

@@ -298,6 +298,17 @@ def test_the_view_tells_steps_arms_and_reasons(site: Site) -> None:
     assert json.loads(json.dumps(view))["decision"]["kind"] == view["decision"]["kind"]
 
 
+def test_the_view_of_a_promotion_agrees_with_it_though_no_gain_is_shown(site: Site) -> None:
+    site.open()
+    for _ in range(40):
+        site.send(100, passes=(0.7, 0.7))
+        if site.tick() == "promoted":
+            break
+    decision = details(site.last(), site.observations)["decision"]
+    assert decision["kind"] == "deploy"
+    assert not [reason for reason in decision["reasons"] if "not measured" in reason]
+
+
 def test_a_version_that_is_no_champion_is_not_deployed(site: Site) -> None:
     put(site.ledger, "c", "refuse")
     with pytest.raises(NoRelease, match="version 3 is no champion"):
