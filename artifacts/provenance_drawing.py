@@ -1,7 +1,7 @@
 """Draw provenance as SVG: boxes in rows, inputs above the artifacts made from them, curves between.
 
-In: boxes, or a passport. Out: SVG or HTML. `draw` sets classes (`lineage`, `node`, `edge`, `hash`)
-and no colours: a page can style it for light and dark. `svg` adds STYLE.
+In: boxes. Out: SVG with classes (`lineage`, `node`, `edge`, `hash`) and no colours: a page can
+style it for light and dark.
 """
 
 from __future__ import annotations
@@ -13,24 +13,10 @@ from statistics import fmean
 from typing import NamedTuple
 
 from artifacts import charts
-from artifacts.passport import Passport
 
 WIDE, HIGH, GAP_X, GAP_Y, EDGE = 214, 46, 24, 34, 20
 BOW = 22  # sideways distance of a curve for each row that it passes
 MAX_LABEL = 25  # characters of a label that fit a box
-FILLS = {
-    "node": "#f2f2f2",
-    "datasets": "#e3eefb",
-    "checkpoints": "#fdeccb",
-    "scores": "#e0f3e3",
-    "version": "#f3e0f0",
-}
-STYLE = (
-    ".lineage{font:12px system-ui,sans-serif}.lineage text{fill:#222}.lineage .hash"
-    "{font-size:10px;fill:#666}.lineage rect{stroke:#999}.edge{fill:none;stroke:#aaa}"
-    + "".join(f".{kind} rect{{fill:{colour}}}" for kind, colour in FILLS.items())
-    + ".lineage .missing rect{stroke:#c00;stroke-dasharray:4}"
-)
 
 
 class Box(NamedTuple):
@@ -44,7 +30,7 @@ class Box(NamedTuple):
     sources: tuple[tuple[str, str], ...]
 
 
-def draw(boxes: Sequence[Box], background: str = "") -> str:
+def draw(boxes: Sequence[Box]) -> str:
     """Return the SVG. Tooltips show the details of a box and the role of a curve."""
     places = _places(boxes)
     columns, rows = zip(*places.values(), strict=True)
@@ -55,45 +41,9 @@ def draw(boxes: Sequence[Box], background: str = "") -> str:
         for box in boxes
         for role, source in box.sources
     ]
-    parts = [background, *curves, *(_box(box, *places[box.id]) for box in boxes)]
+    parts = [*curves, *(_box(box, *places[box.id]) for box in boxes)]
     attributes = 'class="lineage" role="img" aria-label="provenance"'
     return charts.svg(parts, height, width, attributes)
-
-
-def svg(passport: Passport) -> str:
-    """Return a passport as a standalone SVG."""
-    boxes = [
-        Box(
-            node.id,
-            "missing" if node.missing else node.kind,
-            node.name,
-            "missing" if node.missing else f"{node.kind} {node.content_hash[:12]}",
-            f"{node.kind}/{node.name}\n{node.content_hash}\n{node.facts_line}",
-            node.made_from,
-        )
-        for node in passport.nodes
-    ]
-    paper = '<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>'
-    return draw(boxes, f"<style>{STYLE}</style>{paper}")
-
-
-def page(passport: Passport) -> str:
-    """Return an HTML page with the picture and the most important facts."""
-    facts = {name: value for name, value in passport.summary().items() if name != "config"}
-    rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(_plain(value))}</td></tr>"
-        for name, value in facts.items()
-    )
-    style = (
-        "body{font:14px "
-        "system-ui,sans-serif;margin:2em}th{text-align:left;padding-right:1em;vertical-align:top}td{word-break:break-word}"
-    )
-    title = f"Provenance of {escape(passport.subject)}"
-    return (
-        '<!doctype html><html lang="en"><meta '
-        f'charset="utf-8"><title>{title}</title><style>{style}</style>'
-        f"<h1>{title}</h1><table>{rows}</table>{svg(passport)}</html>"
-    )
 
 
 def _places(boxes: Sequence[Box]) -> dict[str, tuple[int, int]]:
@@ -151,9 +101,3 @@ def _curve(source: tuple[int, int], target: tuple[int, int], role: str) -> str:
         out = max(x1, x2) + BOW * abs(rows)
         line = f"M{x1},{y1} C{out},{y1} {out},{y2} {x2},{y2}"
     return f'<path class="edge" d="{line}"><title>{escape(role)}</title></path>'
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {entry}" for name, entry in value.items()) or "none"
-    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)

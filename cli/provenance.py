@@ -13,37 +13,30 @@ from rich.tree import Tree
 from artifacts.atomic import write_atomic
 from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex, Node, Passport, walk
-from artifacts.provenance_drawing import page, svg
 from artifacts.store import Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.screen import screen
 from cli.lookup.damage import Damage
 from pipelines.watch.text import print_text
-from resources.home import NotReady
 from resources.registry.ledger import Entry, champions
 from resources.registry.versions import UnknownVersion, find
 from resources.settings import Settings
-
-GRAPH_FORMATS = {".svg": svg, ".html": page, ".mmd": Passport.mermaid}
 
 
 def provenance(
     subject: str, as_json: bool, graph: Path | None, settings: Settings, console: Console
 ) -> int:
-    """Print the provenance, or write it as a graph. Return 1 if an artifact is missing, 2 if a
-    manifest cannot be read, else 0.
+    """Print the provenance, or write it as a Mermaid graph. Return 1 if an artifact is missing, 2
+    if a manifest cannot be read, else 0.
 
-    Raises UnknownVersion, NotReady for a graph of an unknown format, and CorruptArtifact for an
-    artifact whose files have changed.
+    Raises UnknownVersion, and CorruptArtifact for an artifact whose files have changed.
     """
-    if graph and graph.suffix not in GRAPH_FORMATS:
-        raise NotReady(f"{graph}: give a file that ends in {', '.join(GRAPH_FORMATS)}")
     damage = Damage()
     passport = passport_of(subject, settings, damage)
     verify(passport, settings.store)
     if graph:
-        write_atomic(graph, GRAPH_FORMATS[graph.suffix](passport))
+        write_atomic(graph, passport.mermaid())
         print_text(console, f"{graph}")
     if as_json:
         console.print_json(json.dumps(passport.as_json()))
@@ -188,7 +181,7 @@ def command(
         bool, typer.Option("--json", help="Print nodes, edges and summary as JSON.")
     ] = False,
     graph: Annotated[
-        Path | None, typer.Option(help="Write a graph to this file: .svg, .html or .mmd (Mermaid).")
+        Path | None, typer.Option(help="Write the graph to this file, as Mermaid.")
     ] = None,
     profile: ProfileOption = None,
 ) -> None:

@@ -5,6 +5,7 @@ In: services that replace the default ones, for a code location of your own. Out
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import dagster as dg
@@ -26,7 +27,6 @@ from pipelines.jobs import JOBS, PIPELINE_ASSETS
 from pipelines.schedules import SCHEDULES
 from pipelines.sensors import sensors
 from pipelines.settings import SETTINGS
-from pipelines.source_code import with_source_code
 from resources.run_context import RunContext
 
 CHECKS = [
@@ -52,11 +52,12 @@ def definitions(**replaced: dg.ConfigurableResource[Any]) -> dg.Definitions:
     replaced: services in place of the default ones, by their keys.
     """
     read_newer_tables()
+    assets = with_freshness([*PIPELINE_ASSETS, benchmark_scores, deployment])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        linked = dg.with_source_code_references(assets)  # the UI links to the file of each asset
     return dg.Definitions(
-        assets=[
-            problem_sources,
-            *with_source_code(with_freshness([*PIPELINE_ASSETS, benchmark_scores, deployment])),
-        ],
+        assets=[problem_sources, *linked],
         asset_checks=CHECKS,
         jobs=JOBS,
         schedules=SCHEDULES,

@@ -10,15 +10,13 @@ from rich.table import Table
 from pipelines.watch.text import print_text
 from verl_jobs.config.overrides import TRACES
 from verl_jobs.job import check_metrics, metrics
-from verl_jobs.metrics.step_time import Duration, operations, phases, tasks
-
-MAX_ROWS = 8
+from verl_jobs.metrics.step_time import phases
 
 
 def show_step_time(run: str, folder: Path, console: Console) -> int:
-    """Print phases, operations and Ray tasks with their times. Return 1 before the first step.
+    """Print the phases with their times. Return 1 before the first step.
 
-    Raises CorruptArtifact for damaged metrics or traces.
+    Raises CorruptArtifact for damaged metrics.
     """
     check_metrics(folder)
     durations, step_s = phases(metrics(folder))
@@ -32,32 +30,15 @@ def show_step_time(run: str, folder: Path, console: Console) -> int:
         bar = "between steps" if share is None else f"{share:.0%} {'▪' * round(20 * share)}"
         table.add_row(duration.name, f"{duration.seconds:.2f}", bar, str(duration.times))
     console.print(table)
-    traced, timeline = operations(folder), tasks(folder)
-    if not traced:
-        console.print(
-            "No step was traced: --set training.trace=[3] traces step 3 of a new training.",
-            style="dim",
-        )
-        return 0
-    _print(console, "operation, rank 0, traced steps", traced)
-    if timeline:
-        _print(console, "Ray task, whole run, with waiting", timeline)
-    print_text(console, f"Traces, for ui.perfetto.dev: {folder / TRACES}", style="dim")
+    traces = folder / TRACES
+    print_text(
+        console,
+        f"Traces, for ui.perfetto.dev: {traces}"
+        if traces.is_dir()
+        else "No step was traced: --set training.trace=[3] traces step 3 of a new training.",
+        style="dim",
+    )
     return 0
-
-
-def _print(console: Console, name: str, durations: list[Duration]) -> None:
-    total = sum(duration.seconds for duration in durations)
-    table = _table(name, "s", "share", "calls")
-    for duration in durations[:MAX_ROWS]:
-        table.add_row(
-            duration.name[:60],
-            f"{duration.seconds:.2f}",
-            f"{duration.seconds / total:.0%}",
-            f"{duration.times:,}",
-        )
-    console.print()
-    console.print(table)
 
 
 def _table(*names: str) -> Table:

@@ -135,8 +135,8 @@ def test_provenance_names_checkpoint_and_scores(home: HomeBuilder, tmp_path: Pat
     assert "scores/better" in text
     _, graph = output_of(provenance, "better", True, None)
     assert {node["name"] for node in json.loads(graph)["nodes"]} == {"version 2 (better)", "better"}
-    assert output_of(provenance, "2", False, tmp_path / "graph.html")[0] == 0
-    assert "<svg" in (tmp_path / "graph.html").read_text()
+    assert output_of(provenance, "2", False, tmp_path / "graph.mmd")[0] == 0
+    assert "flowchart" in (tmp_path / "graph.mmd").read_text()
 
 
 def test_the_hub_can_read_the_model_card(home: HomeBuilder, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from resources.config.load import FOLDER
 from tests.journeys.demo_run import demo, results_of, training_of, wait_until
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from verl_jobs import faults
+from verl_jobs.config.overrides import TRACES
 from verl_jobs.job import TrainingJob, metrics
-from verl_jobs.metrics.step_time import operations, tasks
 from verl_jobs.trainer.checkpoints import complete_saves
 
 
@@ -112,8 +112,8 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
     )
     changed = {name for name in before if not (before[name] == after[name]).all()}
     assert changed == before.keys() - {frozen}
-    assert operations(folder)
-    assert tasks(folder)
+    assert list((folder / TRACES).glob("*.json.gz"))
+    assert (folder / TRACES / "timeline.json").exists()
     print(run.seconds, observed, events)
 
 

@@ -1,16 +1,12 @@
-"""Where the time of a step goes, from a real torch trace and from small examples."""
+"""Where the time of a step goes, by verl's timers."""
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from verl_jobs.config.overrides import TRACES
-from verl_jobs.metrics.step_time import operations, phases, tasks
+from verl_jobs.metrics.step_time import phases
 
 ROWS: list[dict[str, Any]] = [
     {"step": 0},
@@ -49,78 +45,3 @@ def test_shares_are_of_the_time_of_all_steps_and_add_up_to_one() -> None:
 
 def test_a_run_without_a_step_has_no_phases() -> None:
     assert phases(ROWS[:1]) == ([], 0.0)
-
-
-def test_the_time_of_an_operation_excludes_nested_ones(tmp_path: Path) -> None:
-    rows = [
-        ("linear", 1, 0, 100),
-        ("mm", 1, 10, 60),
-        ("copy", 1, 20, 5),
-        ("add", 1, 80, 10),
-        ("mm", 2, 0, 50),
-        ("mm", 1, 200, 7),
-    ]
-    events = [
-        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": thread, "ts": at, "dur": took}
-        for name, thread, at, took in rows
-    ]
-    (tmp_path / TRACES).mkdir()
-    with gzip.open(tmp_path / TRACES / "a.json.gz", "wt", encoding="utf-8") as file:
-        json.dump(
-            {
-                "traceEvents": [
-                    *events,
-                    {
-                        "ph": "X",
-                        "cat": "user_annotation",
-                        "name": "update",
-                        "ts": 0,
-                        "dur": 1,
-                        "pid": 1,
-                        "tid": 1,
-                    },
-                ]
-            },
-            file,
-        )
-    durations = {
-        duration.name: (round(duration.seconds * 1e6), duration.times)
-        for duration in operations(tmp_path)
-    }
-    assert durations == {
-        "mm": (55 + 50 + 7, 3),
-        "linear": (30, 1),
-        "add": (10, 1),
-        "copy": (5, 1),
-    }
-
-
-@pytest.mark.slow
-def test_a_real_trace_of_torch_is_read(tmp_path: Path) -> None:
-    import torch
-
-    (tmp_path / TRACES).mkdir()
-    a = torch.randn(300, 300)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as traced:
-        for _ in range(20):
-            a = torch.nn.functional.relu(a @ a) / 300
-    traced.export_chrome_trace(str(tmp_path / TRACES / "a.json.gz"))
-    durations = {duration.name: duration for duration in operations(tmp_path)}
-    known = {event.key: event.self_cpu_time_total / 1e6 for event in traced.key_averages()}
-    assert durations["aten::mm"].times == 20
-    assert durations["aten::mm"].seconds == pytest.approx(known["aten::mm"], rel=0.05)
-
-
-def test_ray_tasks_are_summed_by_name(tmp_path: Path) -> None:
-    (tmp_path / TRACES).mkdir()
-    events = [
-        {"ph": "X", "cat": f"task::{name}", "dur": took}
-        for name, took in (("a", 2e6), ("b", 1e6), ("a", 1e6))
-    ]
-    (tmp_path / TRACES / "timeline.json").write_text(
-        json.dumps([*events, {"ph": "X", "cat": "worker", "dur": 9e9}])
-    )
-    assert [(duration.name, duration.seconds, duration.times) for duration in tasks(tmp_path)] == [
-        ("a", 3.0, 2),
-        ("b", 1.0, 1),
-    ]

@@ -150,7 +150,7 @@ class Training(Section):
     scale: ScaleSettings = ScaleSettings()
     trace: tuple[PositiveInt, ...] = ()
     """Steps that torch's profiler records on rank 0, with Ray's timeline of the run; `ratchet jobs
-    profile` summarizes them.
+    profile` prints their folder.
     """
     verl: tuple[str, ...] = ()
     """Further overrides of verl, each `name=value` as for Hydra, e.g.

@@ -1,34 +1,26 @@
-"""Where a training step's time goes: verl's timers, torch's traces, and Ray's timeline of the run.
+"""Where a training step's time goes, by verl's own timers.
 
-In: a job's folder. Out: seconds by phase, by operation, by Ray task. Only reads files.
+In: a job's metrics. Out: seconds by phase.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from artifacts.integrity import reading
-from verl_jobs.config.overrides import TRACES
-
 TIMER = "timing_s/"
-FIX = "restore it from a backup, or delete it"
 WHOLE = f"{TIMER}step"
 OUTSIDE = "testing"  # a phase between the steps
 
 
 @dataclass(frozen=True)
 class Duration:
-    """Time of a phase, operation or task.
+    """Time of a phase.
 
-    seconds: of one step for a phase, of everything traced for the others; times: number of steps,
-    or of calls; share: of the time of all steps, for a phase that is part of it.
+    seconds: of one step; times: number of steps; share: of the time of all steps, for a phase that
+    is part of a step.
     """
 
     name: str
@@ -73,67 +65,3 @@ def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Duration], float]:
     )
     untimed = max(0.0, 1 - sum(shares.values()))
     return [*durations, Duration("(no timer)", max(0.0, rest), len(steps), untimed)], whole
-
-
-def operations(folder: Path) -> list[Duration]:
-    """Return the self time of torch's operations over all traces of the job, longest first.
-
-    Self time excludes nested operations.
-    """
-    seconds: dict[str, float] = defaultdict(float)
-    calls: dict[str, int] = defaultdict(int)
-    for path in sorted((folder / TRACES).glob("*.json.gz")):
-        with reading(path, FIX), gzip.open(path, "rt", encoding="utf-8") as file:
-            events = json.load(file)["traceEvents"]
-        for name, own in _own_times(
-            event
-            for event in events
-            if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "kernel")
-        ):
-            seconds[name] += own / 1e6
-            calls[name] += 1
-    return sorted(
-        (Duration(name, total, calls[name]) for name, total in seconds.items()),
-        key=lambda each: -each.seconds,
-    )
-
-
-def tasks(folder: Path) -> list[Duration]:
-    """Return the time of Ray's tasks and actor methods over the whole run, longest first.
-
-    Waiting inside a task counts as its time.
-    """
-    path = folder / TRACES / "timeline.json"
-    seconds: dict[str, float] = defaultdict(float)
-    calls: dict[str, int] = defaultdict(int)
-    events: list[dict[str, Any]] = []
-    if path.exists():
-        with reading(path, FIX):
-            events = list(json.loads(path.read_text(encoding="utf-8")))
-    for event in events:
-        if event.get("ph") == "X" and str(event.get("cat", "")).startswith("task::"):
-            name = event["cat"].removeprefix("task::")
-            seconds[name] += event["dur"] / 1e6
-            calls[name] += 1
-    return sorted(
-        (Duration(name, total, calls[name]) for name, total in seconds.items()),
-        key=lambda each: -each.seconds,
-    )
-
-
-def _own_times(events: Iterable[dict[str, Any]]) -> Iterable[tuple[str, float]]:
-    """Yield each event with its self time in microseconds.
-
-    Self time is the duration without that of its children on the same thread.
-    """
-    open_events: dict[Any, list[list[Any]]] = defaultdict(list)
-    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
-        stack = open_events[event["pid"], event["tid"]]
-        while stack and stack[-1][1] <= event["ts"]:
-            name, _, own = stack.pop()
-            yield name, own
-        if stack:
-            stack[-1][2] -= event["dur"]
-        stack.append([event["name"], event["ts"] + event["dur"], event["dur"]])
-    for stack in open_events.values():
-        yield from ((name, own) for name, _, own in stack)
