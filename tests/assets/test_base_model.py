@@ -11,7 +11,6 @@ from resources.home import Home, NotReady
 from resources.run_context import RunContext
 from resources.settings import Settings
 from tests.resources.test_capacity import listing
-from tests.verl_jobs.gguf_files import tiny_llama, write
 from verl_jobs.gguf.source import GgufSource
 from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -69,7 +68,10 @@ def _materialized(home: Path, base: str) -> dg.ExecuteInProcessResult:
     )
 
 
+@pytest.mark.slow
 def test_a_gguf_file_becomes_an_artifact_with_its_origin(tmp_path: Path) -> None:
+    from tests.verl_jobs.gguf_files import tiny_llama, write
+
     file = write(tmp_path / "tiny.gguf", *tiny_llama(max_position_embeddings=1024))
     assert _materialized(tmp_path / "home", f"gguf:{file}").success
     artifact = Home(tmp_path / "home").store().require("checkpoints", "base_model")

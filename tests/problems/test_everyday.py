@@ -33,6 +33,7 @@ def test_everyday_problems_pass_verification(sandbox: Sandbox, tmp_path: Path) -
     assert verified.removed == []
 
 
+@pytest.mark.slow
 def test_no_cleaning_rule_removes_an_everyday_problem() -> None:
     assert curate([*shipped(), *simple.generate()], []).removed == []
 

@@ -43,6 +43,7 @@ class Unused:
         raise AssertionError("every row is known")
 
 
+@pytest.mark.slow
 def test_a_second_pass_compares_only_new_rows(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +60,7 @@ def test_a_second_pass_compares_only_new_rows(
     assert find_leaks(ROWS, [LOW], unused, journal=journal) == both
 
 
+@pytest.mark.slow
 def test_other_tasks_are_compared_anew(sandbox: Sandbox, tmp_path: Path) -> None:
     journal = tmp_path / "leaks.jsonl"
     find_leaks(ROWS[1:], [LOW], sandbox, journal=journal)

@@ -140,6 +140,7 @@ def test_the_choice_of_mutants_depends_on_the_program() -> None:
     assert len(names) > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mbpp", "humaneval"])
 def test_real_solutions_have_mutants(data: Callable[[str], Path], name: str) -> None:
     problems = random.Random(1).sample(load(name, data(name)).problems, 60)

@@ -117,6 +117,7 @@ def test_expected_values_stay_in_the_judge_process(sandbox: Sandbox, tmp_path: P
     ]
 
 
+@pytest.mark.slow
 def test_a_task_without_plus_inputs_has_only_its_base_test(data: Callable[[str], Path]) -> None:
     by_tests = {p.problem_id: p.extra["tests"] for p in load("mbppplus", data("mbppplus")).problems}
     assert [key for key, tests in by_tests.items() if tests != ["base", "plus"]] == ["mbppplus/793"]

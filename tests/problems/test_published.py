@@ -244,6 +244,7 @@ def test_rows_in_the_columns_of_the_schema_have_no_shape() -> None:
     assert shape_of({"statement": "s", "problem": "p", "tests": []}) is None
 
 
+@pytest.mark.slow
 def test_a_value_of_a_wrong_type_costs_its_row_and_no_more() -> None:
     odd = [None, 0, 7, True, 1.5, "", "x", "{[1]: 2}", "[" * 3000, "9" * 5000, [], [7], {"a": 7}]
     for row, _ in ROWS.values():

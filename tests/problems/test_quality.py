@@ -50,6 +50,7 @@ def test_headings_and_parameters_in_english_are_english() -> None:
     assert curate([toy("q", text)], []).removed == []
 
 
+@pytest.mark.slow
 def test_statements_of_real_benchmarks_pass_the_quality_rules(data: Callable[[str], Path]) -> None:
     problems = [
         problem

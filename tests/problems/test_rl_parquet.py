@@ -85,6 +85,7 @@ def test_a_stdio_prompt_shows_input_and_output() -> None:
     assert prompt_text(told) == f"Echo the standard input.\n\n{shown}"
 
 
+@pytest.mark.slow
 def test_a_prompt_of_mbpp_matches_upstream(data: Callable[[str], Path]) -> None:
     problem = next(p for p in load("mbpp", data("mbpp")).problems if p.problem_id == "mbpp/604")
     assert prompt_text(problem) == (

@@ -292,6 +292,7 @@ SETS_PLUS = [("mbppplus", 378), ("humanevalplus", 164), ("leetcode", 228)]  # th
 FULLY_GATED = ("mbpp_sanitized", "mbppplus", "humaneval", "humanevalplus")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "count"), [*SETS, *(pytest.param(*each, marks=pytest.mark.slow) for each in SETS_PLUS)]
 )
@@ -358,6 +359,7 @@ for number in range(20):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_can_add_sources_at_once(tmp_path: Path) -> None:
     (tmp_path / "own.jsonl").touch()
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

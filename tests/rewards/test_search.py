@@ -23,8 +23,9 @@ from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 from tests.rewards.reward_files import EXPLOITABLE, SOUND, write
 
-QUICK = ("visible_only", "phrase_inline")
 SLOW = (
+    "visible_only",
+    "phrase_inline",
     "asserts",
     "shared_trust",
     "phrase_pattern",
@@ -40,12 +41,10 @@ SLOW = (
 )
 
 
-def rows(names: Iterable[str], quick: Sequence[str], slow: Sequence[str]) -> list[Any]:
-    """Return the names as parameters: some are fast tests, some slow ones, and the rest soaks."""
+def rows(names: Iterable[str], slow: Sequence[str]) -> list[Any]:
+    """Return the names as parameters: some are slow tests, and the rest soaks."""
     return [
-        name
-        if name in quick
-        else pytest.param(name, marks=pytest.mark.slow if name in slow else pytest.mark.soak)
+        pytest.param(name, marks=pytest.mark.slow if name in slow else pytest.mark.soak)
         for name in names
     ]
 
@@ -55,7 +54,7 @@ def known(sandbox: Sandbox) -> list[JudgedPrograms]:
     return judge_known_programs(sandbox, "code")
 
 
-@pytest.mark.parametrize("name", rows(EXPLOITABLE, QUICK, SLOW))
+@pytest.mark.parametrize("name", rows(EXPLOITABLE, SLOW))
 def test_the_search_finds_an_exploit_of_an_exploitable_reward(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path, name: str
 ) -> None:
@@ -75,7 +74,7 @@ def test_the_search_finds_an_exploit_of_an_exploitable_reward(
 
 
 @pytest.mark.parametrize(
-    "name", rows(SOUND, [], ["binary", "hidden_share_and_format", "punished_for_excess"])
+    "name", rows(SOUND, ["binary", "hidden_share_and_format", "punished_for_excess"])
 )
 def test_a_sound_reward_is_accepted(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path, name: str

@@ -87,6 +87,7 @@ def test_a_paused_experiment_still_drops_a_harmful_challenger_and_stays_paused(s
     assert site.tick() == ""
 
 
+@pytest.mark.slow
 def test_without_a_better_challenger_the_champion_stays_with_reasons_for_each(site: Site) -> None:
     site.experiment()
     run(site, (0.8, 0.3, 0.4, 0.8), (0.0, 0.0, 0.0, 0.5))
@@ -111,6 +112,7 @@ def test_the_shares_of_an_experiment_stay_equal(site: Site) -> None:
     assert site.last().step == 0
 
 
+@pytest.mark.slow
 def test_without_tests_and_votes_nobody_wins(site: Site) -> None:
     site.experiment()
     site.send(3000)

@@ -150,6 +150,7 @@ def test_a_version_is_unloaded_after_its_last_request(start: Start) -> None:
         assert all(content(a.result()[1]) == whole for a in answers)
 
 
+@pytest.mark.slow
 def test_many_switches_of_the_champion_lose_no_request(start: Start, home: Home) -> None:
     from resources.registry.ledger import Ledger
 

@@ -145,6 +145,7 @@ def test_a_release_that_shows_too_little_ends_undecided(
     assert {choice.version for choice in site.send(10)} == {1}
 
 
+@pytest.mark.slow
 def test_a_harm_that_shows_after_the_decision_is_taken_back(site: Site) -> None:
     site.open(settings=SETTINGS.model_copy(update={"watch_s": 600.0}))
     while site.last().step < 2:

@@ -24,6 +24,7 @@ from tests.serving.gateway_server import ask, call, eventually, fast, promote, r
 from tests.serving.tiny_model import make_model
 from tests.serving.traffic import WIDE, open_release
 
+pytestmark = pytest.mark.slow
 SETTINGS = WIDE.model_copy(
     update={"bake_s": 0.5, "watch_s": 0.5, "min_pairs": 5, "shares": (0.2, 0.5)}
 )

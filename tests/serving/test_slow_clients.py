@@ -89,6 +89,7 @@ def test_a_slow_client_is_no_failure_of_the_version(
         assert [row.total_s < 2.0 for _, row in rows.read()] == [True]
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_too_slowly_is_cut_off_at_the_deadline(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_turn_given_at_the_deadline_is_given_back() -> None:
     assert asyncio.run(scenario()) == 0
 
 
+@pytest.mark.slow
 def test_a_long_prompt_does_not_stop_other_requests(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:

@@ -52,6 +52,7 @@ def together(model: Any, prompts: list[Tensor], completions: list[Tensor]) -> Te
     return logits[rows.row, rows.column]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(1, 9)), min_size=1, max_size=7),
