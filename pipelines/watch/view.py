@@ -26,6 +26,7 @@ from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.metrics.figures import last_figures, seconds_left
 
 REWARD = "critic/score/mean"
+SILENT_S = 60.0  # after which plain text shows progress again, however small
 
 FIGURES = {
     "KL": "KL {:.2g}",
@@ -54,6 +55,7 @@ class StageRow:
     text: str = ""
     first: tuple[float, int] | None = None  # time and count of its first progress line
     left_s: float | None = None
+    shown_s: float = 0.0  # time of its last plain progress line
 
     @property
     def progress(self) -> str:
@@ -153,7 +155,10 @@ class View:
         if line.event == "at":
             row.count(line)
             grown = row.total and 10 * row.done // row.total > tenth
-            return f"  {row.title}: {row.progress}" if grown and row.done < row.total else ""
+            if row.done >= row.total or not (grown or line.t >= row.shown_s + SILENT_S):
+                return ""
+            row.shown_s = line.t
+            return f"  {row.title}: {row.progress}"
         row.state, row.end_s = line.event, line.t
         outcome = {
             "end": f"done in {_duration(row.end_s - row.start_s)}",

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from artifacts.json_lines import line_of
 from assets.stages import STAGES
 from pipelines.watch.curve import BLANK, curve
 from pipelines.watch.view import StageRow, View
@@ -80,3 +81,13 @@ def test_a_stage_shows_the_time_left_at_the_speed_so_far() -> None:
     for t, done in ((60.0, 100), (180.0, 412)):
         row.count(Line(t=t, stage="verified", event="at", done=done, total=1224, text=""))
     assert row.progress == "412 of 1,224, about 5:12 min left"
+
+
+def test_plain_text_shows_slow_progress_every_minute(tmp_path: Path) -> None:
+    view = View(tmp_path, "a slow machine")
+    with (tmp_path / "progress.jsonl").open("wb") as file:
+        for t, done in [(1000, 90), (1030, 91), (1061, 92), (1100, 93), (1130, 100)]:
+            line = Line(t=t, stage="verified_problems", event="at", done=done, total=100)
+            file.write(line_of(line.model_dump()))
+    shown = [re.findall(r"(\d+) of 100", text) for text in view.follow()]
+    assert shown == [["90"], ["92"]]
