@@ -14,8 +14,8 @@ from problems.parquet_file import reading_parquet
 Row = TypeVar("Row", bound=BaseModel)
 
 
-def typed_rows(path: Path, kind: type[Row]) -> list[Row]:
-    """Read all rows of a `.jsonl` or `.parquet` file; a null is a missing key.
+def typed_rows(path: Path, kind: type[Row]) -> list[tuple[str, Row]]:
+    """Read all rows of a `.jsonl` or `.parquet` file, each with its place; a null is a missing key.
 
     Raises ProblemError naming the file, the row and what is wrong.
     """
@@ -23,34 +23,38 @@ def typed_rows(path: Path, kind: type[Row]) -> list[Row]:
         import pyarrow.parquet as pq
 
         with reading_parquet(str(path)):
-            rows = pq.read_table(path, partitioning=None).to_pylist()
+            table = pq.read_table(path, partitioning=None).to_pylist()
+        rows = [(f"{path}: row {at}", row) for at, row in enumerate(table)]
     else:
         rows = _lines(path)
     typed = []
-    for number, row in enumerate(rows):
+    for place, row in rows:
         try:
             values = {key: value for key, value in row.items() if value is not None}
-            typed.append(kind.model_validate(values))
+            typed.append((place, kind.model_validate(values)))
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "row"
-            raise _bad_row(path, number, f"{place}: {first['msg']}") from error
+            key = ".".join(map(str, first["loc"])) or "row"
+            raise _bad_row(place, f"{key}: {first['msg']}") from error
     return typed
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     rows = []
     # Not splitlines: a text may contain other line separators.
-    for number, line in enumerate(path.read_bytes().split(b"\n")):
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{path}: line {number}"
         try:
-            row = json.loads(line) if line.strip() else {}
+            row = json.loads(line)
         except ValueError as error:
-            raise _bad_row(path, number, f"invalid JSON ({error})") from error
+            raise _bad_row(place, f"invalid JSON ({error})") from error
         if not isinstance(row, dict):
-            raise _bad_row(path, number, "not an object")
-        rows += [row] if line.strip() else []
+            raise _bad_row(place, "not an object")
+        rows.append((place, row))
     return rows
 
 
-def _bad_row(path: Path, number: int, reason: str) -> ProblemError:
-    return ProblemError(reason, "fix or delete the row", f"{path}: row {number}")
+def _bad_row(place: str, reason: str) -> ProblemError:
+    return ProblemError(reason, "fix or delete the row", place)

@@ -33,4 +33,4 @@ class ShownChoice(BaseModel):
 
 def read_choices(path: Path) -> list[ShownChoice]:
     """Read all choices of a `.jsonl` or `.parquet` file. Raises as `typed_rows`."""
-    return typed_rows(path, ShownChoice)
+    return [choice for _, choice in typed_rows(path, ShownChoice)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from cli.reviewer import records, reinforce, reviewer_job, teach
 from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.prompt import prompt_text
-from problems.schema import Problem, write_parquet
+from problems.schema import Problem, ProblemError, write_parquet
 from resources import lease
 from resources.home import Home, NotReady
 from resources.ray.private import TrainingFailed
@@ -58,6 +59,32 @@ def test_records_come_from_the_clean_problems_of_the_home(
         "demonstrations",
         "train",
     }
+
+
+def test_peoples_reviews_are_records_of_programs_that_fail_a_visible_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home_with(FAMILY, tmp_path / "home", monkeypatch)
+    train = next(problem for problem in FAMILY if problem.split == "train")
+    held_out = next(problem for problem in FAMILY if problem.split == "validation")
+    wrong = f"def {train.entry_point}(*values):\n    return None\n"
+    rows = [
+        {"problem_id": train.problem_id, "program": wrong, "comment": "It returns nothing."},
+        {"problem_id": train.problem_id, "program": train.solutions[0], "comment": "Wrong."},
+        {"problem_id": held_out.problem_id, "program": wrong, "comment": "It returns nothing."},
+    ]
+    human, to = tmp_path / "human.jsonl", tmp_path / "reviews.parquet"
+    human.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    console = quiet()
+    assert records(to, Settings.read(), console, human) == 0
+    [review] = read_reviews(to)
+    assert (review.problem_id, review.comment) == (train.problem_id, "It returns nothing.")
+    assert review.messages[-1] == {"role": "assistant", "content": "It returns nothing."}
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().count(f"left out: 1 of {human}") == 2
+    human.write_text(json.dumps(rows[0] | {"problem_id": "none/1"}), encoding="utf-8")
+    with pytest.raises(ProblemError, match=r"human\.jsonl: line 1: no problem 'none/1'"):
+        records(to, Settings.read(), quiet(), human)
 
 
 def test_problems_without_visible_tests_are_refused(

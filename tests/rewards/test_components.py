@@ -235,7 +235,7 @@ def test_a_choice_between_equal_completions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text(
         '{"problem_id": "p", "left": "a", "right": "a", "chosen": "left"}\n'
     )
-    with pytest.raises(ValueError, match=r"c\.jsonl: row 0: "):
+    with pytest.raises(ValueError, match=r"c\.jsonl: line 1: "):
         read_choices(tmp_path / "c.jsonl")
 
 

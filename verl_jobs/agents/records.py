@@ -99,13 +99,13 @@ def human_reviews(
     """
     known, left_out = {problem.problem_id: problem for problem in problems}, Counter[str]()
     commented = []
-    for number, row in enumerate(typed_rows(path, HumanReview)):
+    for place, row in typed_rows(path, HumanReview):
         problem = known.get(row.problem_id)
         if problem is None:
             raise ProblemError(
                 f"no problem {row.problem_id!r}{near(row.problem_id, known)}",
                 "name a problem of this home (`ratchet data show`)",
-                f"{path}: row {number}",
+                place,
             )
         comment = comment_of(row.comment)
         if not _may_train(problem):
