@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from sandbox.sandbox import Sandbox
+
+# With a thread a core, torch's tiny models take twice the CPU time, and groups of tests run beside
+# each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A slow machine must not fail a property test: no deadline, and examples that are large or slow to
 # generate are accepted.

@@ -1,20 +1,13 @@
-"""The curricula in verl's dataset, sampler and dataloader, and in short trainings.
-
-One training has a curriculum of problems and of lengths.
-"""
+"""The curricula in verl's dataset, sampler and dataloader."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import yaml
 
-from artifacts.tensors import weights_hash
 from problems.dataset.rl_parquet import write_verl
 from problems.difficulty.pass_rate_prior import (
     FILE,
@@ -24,15 +17,7 @@ from problems.difficulty.pass_rate_prior import (
 )
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem
-from rewards.composite import RewardConfig
-from tests.verl_jobs.real_trainings import run
-from verl_jobs import samples
-from verl_jobs.config.answer_stages import AnswerStage
 from verl_jobs.config.curriculum import Curriculum
-from verl_jobs.config.training import Training
-from verl_jobs.curriculum import draws
-from verl_jobs.job import TrainingJob, candidates, metrics
-from verl_jobs.samples import CUT
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -40,10 +25,8 @@ BATCH = 4
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a tiny model, 24 training problems (row k has pass rate k / 24) and 4 for validation."""
-    folder = tmp_path_factory.mktemp("rows")
+def write_rows(folder: Path) -> Path:
+    """Write a tiny model, 24 training problems (of pass rates from 0 to 1) and 4 for validation."""
     family = generate(FamilyConfig(demonstrations=8, train=24, validation=4))
     train = [problem for problem in family if problem.split == "train"]
     write_verl(train, folder / "train.parquet")
@@ -60,6 +43,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     make(TinyModel(hidden=32, layers=1), [_text(problem) for problem in family], folder / "model")
     return folder
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_rows(tmp_path_factory.mktemp("rows"))
 
 
 def _text(problem: Problem) -> str:
@@ -187,116 +175,3 @@ def test_validation_problems_are_read_once_each(rows: Path) -> None:
     batch = next(iter(loader(rows, "window", files="validation")))
     assert len({about["problem_id"] for about in batch["extra_info"]}) == 4
     assert curriculum.current_table() is None
-
-
-def a_job(
-    rows: Path,
-    folder: Path,
-    plan: Curriculum,
-    steps: int,
-    save_every: int,
-    stages: tuple[AnswerStage, ...] = (),
-) -> TrainingJob:
-    training = Training(
-        steps=steps,
-        problems_per_step=BATCH,
-        group_size=2,
-        save_every=save_every,
-        answer_tokens=16,
-        answer_stages=stages,
-        curriculum=plan,
-        threads=1,
-    )
-    return TrainingJob(
-        folder=str(folder),
-        run_id="c",
-        start=str(rows / "model"),
-        train=str(rows / "train.parquet"),
-        validation=str(rows / "validation.parquet"),
-        inputs={},
-        training=training,
-        reward=RewardConfig(),
-        reward_hash="",
-        isolation="auto",
-        seed=5,
-    )
-
-
-def trained(job: TrainingJob) -> list[list[draws.Draw]]:
-    """Run a training with real verl and return the draws of each step."""
-    run(job)
-    return [draws.read(job.path, step) for step in range(1, job.training.steps + 1)]
-
-
-@pytest.fixture(scope="module")
-def both(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingJob:
-    """Train with the curriculum of the example, and two stages of a length curriculum."""
-    recipe = yaml.safe_load((ROOT / "examples" / "curriculum.yaml").read_text(encoding="utf-8"))[
-        "training"
-    ]
-    job = a_job(
-        rows,
-        tmp_path_factory.mktemp("both") / "job",
-        Curriculum.model_validate(recipe["curriculum"]),
-        steps=3,
-        save_every=1,
-        stages=(AnswerStage(until=1, tokens=4), AnswerStage(until=2, tokens=8)),
-    )
-    trained(job)
-    return job
-
-
-def test_completions_are_as_long_as_the_stage_of_their_step_allows(both: TrainingJob) -> None:
-    """An untrained model rarely generates the end token."""
-    from verl_jobs.trainer.replay_buffer import LIMIT
-
-    steps = [row for row in metrics(both.path) if row["step"] > 0]
-    assert [row[LIMIT] for row in steps] == [4, 8, 16]
-    assert [row["response_length/max"] for row in steps] == [4, 8, 16]
-    assert all(row[CUT] > 0.5 for row in steps)
-
-
-def test_each_completion_names_the_weights_that_sampled_it(both: TrainingJob) -> None:
-    """Those of the start, then of the checkpoint of the step before."""
-    named = [{each.weights for each in samples.read(both.path, step)} for step in (1, 2, 3)]
-    assert named[0] == {weights_hash(Path(both.start))}
-    saved = candidates(both.path)
-    assert {step: named[step] for step in (1, 2) if step in saved} == {
-        step: {weights_hash(path)} for step, path in saved.items() if step < 3
-    }
-    assert len(set.union(*named)) == 3
-
-
-def test_a_training_follows_its_curriculum_and_saves_its_table(both: TrainingJob) -> None:
-    import torch
-
-    job = both
-    batches = [draws.read(job.path, step) for step in range(1, 4)]
-    for step, batch in enumerate(batches, 1):
-        assert {draw.problem_id for draw in batch} == {
-            sample.problem_id for sample in samples.read(job.path, step)
-        }
-        assert [draw.n for draw in batch] == [2] * BATCH
-    steps = [row for row in metrics(job.path) if row["step"] > 0]
-    assert all(
-        row["curriculum/pass_rate"] == pytest.approx(np.mean([d.pass_rate for d in batch]))
-        for row, batch in zip(steps, batches, strict=True)
-    )
-    state = torch.load(job.path / "saves" / "global_step_3" / "data.pt", weights_only=False)[
-        "dataset_state"
-    ]
-    assert (state["step"], state["draws"]) == (3, 3)
-    assert state["failed"].sum() + state["passed"].sum() == pytest.approx(3 * 2 * BATCH, rel=0.2)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1500)
-def test_a_resumed_training_repeats_its_draws_and_weights(rows: Path, tmp_path: Path) -> None:
-    job = a_job(rows, tmp_path / "job", Curriculum(schedule="window"), steps=4, save_every=2)
-    batches, weights = trained(job), job.path / "candidates" / "step-000004" / "model.safetensors"
-    learned = weights.read_bytes()
-    (job.path / "done.json").unlink()
-    for lost in (job.path / "saves" / "global_step_4", weights.parent, job.path / "draws"):
-        shutil.rmtree(lost)
-    assert trained(job)[2:] == batches[2:]
-    assert weights.read_bytes() == learned

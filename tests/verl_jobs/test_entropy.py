@@ -1,21 +1,16 @@
-"""The adaptive weight of the entropy: its rule, and a real training that it changes."""
+"""The adaptive weight of the entropy: its rule; test_short_training.py has it in a training."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from resources.config.profile import Profile
-from tests.journeys.test_examples import train_tiny
 from verl_jobs.config.training import MAX_ENTROPY, Training
-from verl_jobs.job import metrics
-from verl_jobs.trainer.checkpoints import STATE, restore_settings
-from verl_jobs.trainer.entropy import CHANGE, WEIGHT, Entropy
+from verl_jobs.trainer.entropy import CHANGE, Entropy
 
 ENTROPIES = st.lists(st.floats(0, 5), max_size=80)
 
@@ -57,20 +52,3 @@ def test_a_start_above_the_most_is_refused() -> None:
 def test_a_target_is_refused_where_verl_measures_no_entropy_a_token() -> None:
     with pytest.raises(ValidationError, match="nats a token"):
         Training(entropy_target=0.2, algorithm="dr_grpo")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_below_the_target_the_weight_rises_with_each_step_and_is_saved(tmp_path: Path) -> None:
-    training = Training(
-        threads=1, steps=2, save_every=2, problems_per_step=4, group_size=2, answer_tokens=16,
-        entropy_target=20.0,
-    )  # fmt: skip
-    job = train_tiny(training, Profile().reward, tmp_path)
-    rows = [row for row in metrics(tmp_path) if WEIGHT in row]
-    assert [row[WEIGHT] for row in rows] == pytest.approx([CHANGE, 2 * CHANGE])
-    # all rewards of an untrained model are equal: the entropy alone changes its weights
-    assert all(row["actor/grad_norm"] > 0 and row["actor/entropy_loss"] > 0 for row in rows)
-    saved = tmp_path / "saves" / "global_step_2" / STATE
-    assert json.loads(saved.read_text()) == {"entropy_coefficient": pytest.approx(2 * CHANGE)}
-    assert restore_settings(job, 2).training.entropy_coefficient == pytest.approx(2 * CHANGE)
