@@ -28,15 +28,9 @@ SLOW = (
     "phrase_inline",
     "asserts",
     "shared_trust",
-    "phrase_pattern",
-    "phrase_encoded",
     "phrase_behind_phrase",
-    "phrase_often",
     "visible_tests_as_asserts",
-    "exact_lines",
-    "what_it_says",
     "steep_partial_credit",
-    "length_of_partly_right",
     "slow_solutions",
 )
 
