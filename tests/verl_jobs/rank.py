@@ -15,6 +15,7 @@ of each phase in torch's allocator. The overrides are those of a training
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -72,6 +73,7 @@ def steps(request: dict[str, Any], training: Training) -> dict[str, Any]:
     with record_function("phase: load"):
         worker = ActorRolloutRefWorker(config.actor_rollout_ref, role="actor")
         worker.init_model()
+    gc.collect()  # reference cycles of the load hold a copy of the weights until a collection
     losses: list[float] = []
     norms: list[float] = []
     if request.get("load"):
