@@ -116,6 +116,11 @@ class Folder:
         system, _ = self._place
         system.rm(self._remote(name), recursive=True)
 
+    def size(self, name: str) -> int:
+        """Return the bytes of a file, or of all files below a folder."""
+        system, _ = self._place
+        return int(system.du(self._remote(name)))
+
     def has(self, name: str) -> bool:
         system, _ = self._place
         return bool(system.exists(self._remote(name)))

@@ -7,6 +7,7 @@ facts for a reader.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from artifacts.fact_texts import fact_texts
 from artifacts.hashing import MANIFEST, hash_data
 from artifacts.integrity import CorruptArtifact, manifest_of
 from artifacts.manifest import Manifest
-from artifacts.store import Store, manifests
+from artifacts.store import REMOVED, Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
 # Inputs that are artifacts, even if no artifact of that name is left.
@@ -239,10 +240,10 @@ def walk(subject: Node, index: ManifestIndex) -> Passport:
 
 
 def _manifest_files(store: Store) -> Iterator[tuple[Path | str, bytes]]:
-    """Yield path and content of each manifest."""
-    for kind in KINDS:
+    """Yield path and content of each manifest, also of removed artifacts."""
+    for kind, file in product(KINDS, (MANIFEST, REMOVED)):
         if store.is_local:
-            yield from ((path, path.read_bytes()) for path in manifests(store.cache / kind))
+            yield from ((path, path.read_bytes()) for path in manifests(store.cache / kind, file))
         else:
-            for name in store.folder.glob(f"{kind}/*/*/{MANIFEST}"):
+            for name in store.folder.glob(f"{kind}/*/*/{file}"):
                 yield store.folder.at(name), store.folder.read(name)

@@ -33,6 +33,7 @@ from artifacts.integrity import (
 from artifacts.manifest import Manifest
 
 KINDS = ("datasets", "checkpoints", "scores", "reports")
+REMOVED = "removed.json"  # the manifest of an artifact whose files were removed, for provenance
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,11 @@ class Store:
     def require(self, kind: str, name: str) -> Artifact:
         """Return the current artifact. Raises FileNotFoundError with the command that makes it."""
         if (artifact := self.current(kind, name)) is None:
+            if self.folder.glob(f"{kind}/{name}/*/{REMOVED}"):
+                raise FileNotFoundError(
+                    f"{name} was removed from {self.root}/{kind} to save space, and only its "
+                    "manifest is left: storage.keep_versions says how many champions stay"
+                )
             raise FileNotFoundError(
                 f"no artifact {name} under {self.root}/{kind}: materialize the asset {name} first "
                 "(`ratchet demo` runs the whole pipeline)"
@@ -189,6 +195,42 @@ class Store:
 
     def names(self, kind: str) -> list[str]:
         return self.folder.names(kind)
+
+    def at(self, manifest: Manifest) -> str:
+        """Return where an artifact is, as a path or a URL."""
+        return self.folder.at(f"{manifest.kind}/{manifest.name}/{manifest.key}")
+
+    def has(self, manifest: Manifest) -> bool:
+        """Whether an artifact is whole, and not retired."""
+        return self.folder.has(f"{manifest.kind}/{manifest.name}/{manifest.key}/{MANIFEST}")
+
+    def size(self, manifest: Manifest) -> int:
+        """Return an artifact's size in bytes."""
+        return self.folder.size(f"{manifest.kind}/{manifest.name}/{manifest.key}")
+
+    def retire(self, manifest: Manifest) -> None:
+        """Make an artifact one of the past: `find` no longer finds it, `sweep` removes its files,
+        and its manifest stays under another name.
+        """
+        name = f"{manifest.kind}/{manifest.name}/{manifest.key}"
+        if not self.is_local:
+            text = self.folder.read(f"{name}/{MANIFEST}")
+            self.folder.write(f"{name}/{REMOVED}", text)
+            self.folder.remove(f"{name}/{MANIFEST}")
+        if (path := self._folder(manifest) / MANIFEST).exists():
+            path.rename(path.with_name(REMOVED))
+
+    def sweep(self) -> None:
+        """Remove the files of all retired artifacts, also where an earlier call was killed."""
+        folders = [self.folder] if self.is_local else [self.folder, Folder(str(self.cache))]
+        for folder in folders:
+            for manifest in (
+                each for kind in KINDS for each in folder.glob(f"{kind}/*/*/{REMOVED}")
+            ):
+                parent = manifest.removesuffix(f"/{REMOVED}")
+                for file in folder.names(parent):
+                    if file != REMOVED:
+                        folder.remove(f"{parent}/{file}")
 
     def verify(self, artifact: Artifact) -> None:
         """Hash all files again. Raises CorruptArtifact unless they are those of the manifest."""
@@ -216,15 +258,15 @@ class Store:
                 self.folder.put(path, f"{remote}/{path.relative_to(folder).as_posix()}")
 
 
-def manifests(kind: Path) -> list[Path]:
+def manifests(kind: Path, file: str = MANIFEST) -> list[Path]:
     """Return the manifests of everything published under this folder, sorted; drafts of other
-    processes are left out.
+    processes are left out. file: `REMOVED` for those of removed artifacts.
     """
     return sorted(
-        folder / MANIFEST
+        folder / file
         for name in kind.glob("[!.]*")
         for folder in name.glob("[!.]*")
-        if (folder / MANIFEST).exists()
+        if (folder / file).exists()
     )
 
 

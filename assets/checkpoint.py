@@ -5,7 +5,6 @@ that has the best validation score, one partition for each pipeline run. It beco
 """
 
 import json
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from artifacts.links import link_files
 from artifacts.store import Artifact
 from assets.contestants import start_of
 from assets.live import EVERY_S, live
@@ -77,12 +77,10 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
 
 
 def write_checkpoint(job: TrainingJob, folder: Path) -> dict[str, Any]:
-    """Copy a finished job's best checkpoint and metrics into the folder. Return its facts."""
+    """Link a finished job's best checkpoint and write its metrics here. Return its facts."""
     scores = job.validations()
     step, best_folder = best(job.path, scores)
-    shutil.copytree(
-        best_folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json")
-    )
+    link_files(best_folder, folder)
     (folder / "measured.json").write_text(json.dumps(metrics(job.path)), encoding="utf-8")
     return {
         "step": step,

@@ -64,6 +64,7 @@ def promoted_model(
     if stage.pipeline_run.record.kind == "pipeline":
         # Write the report again, now with the ledger's version and all stages' minutes.
         report(stage, Decision.model_validate(entry.decision), entry.version)
+    run_context.collect()
     champion = run_context.ledger.champion()
     metadata: dict[str, Any] = {
         "headline": headline(entry),

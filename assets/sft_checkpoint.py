@@ -15,7 +15,8 @@ from typing import Any
 
 import dagster as dg
 
-from artifacts.hashing import MANIFEST, hash_data
+from artifacts.hashing import hash_data
+from artifacts.links import link_files
 from artifacts.store import Artifact
 from assets.partitions import TRAINING
 from assets.pictures import loss_table
@@ -163,18 +164,5 @@ def _on_ray(
 
 def _as_it_is(base: Artifact, folder: Path) -> StageOutput:
     """Write the base model's files, as links where the file system has them."""
-
-    def link(source: str, target: str) -> None:
-        try:
-            Path(target).hardlink_to(source)
-        except OSError:
-            shutil.copy2(source, target)
-
-    shutil.copytree(
-        base.path,
-        folder,
-        dirs_exist_ok=True,
-        ignore=shutil.ignore_patterns(MANIFEST),
-        copy_function=link,
-    )
+    link_files(base.path, folder)
     return StageOutput({"demonstrations": 0})

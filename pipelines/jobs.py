@@ -26,6 +26,7 @@ from assets.report import training_report
 from assets.sft_checkpoint import sft_checkpoint
 from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
+from pipelines.history import forget_runs
 from pipelines.settings import SETTINGS
 from resources.home import Home
 from resources.registry.ledger import named, previous_of
@@ -211,6 +212,28 @@ def tell_mlflow() -> None:
     follow_ledger()
 
 
+@dg.op
+def remove_unnamed(context: dg.OpExecutionContext, run_context: RunContext) -> None:
+    """Remove weights, saves and Dagster's records that nothing names any more."""
+    removals = run_context.collect()
+    runs = forget_runs(context.instance, run_context.profile.storage.keep_days)
+    context.add_output_metadata(
+        {
+            "gib": sum(each.bytes for each in removals) / 2**30,
+            "removed": dg.MetadataValue.json([each.path for each in removals]),
+            "dagster_runs": len(runs),
+        }
+    )
+
+
+@dg.job(
+    executor_def=dg.in_process_executor,
+    description="Removes what nothing names any more, as `ratchet gc` does.",
+)
+def clean_up() -> None:
+    remove_unnamed()
+
+
 JOBS = [
     full_pipeline,
     smoke,
@@ -222,4 +245,5 @@ JOBS = [
     deploy,
     rollback,
     tell_mlflow,
+    clean_up,
 ]

@@ -1,13 +1,15 @@
-"""The schedules: a retraining each night, a validation of the champion each day, and its score on
-all benchmarks each week. The one that trains is off until it is switched on, as such sensors are.
+"""The schedules: a retraining each night, a validation of the champion and a clean-up each day, and
+the champion's score on all benchmarks each week. The one that trains is off until it is switched
+on, as such sensors are.
 """
 
 import dagster as dg
 
 from assets.partitions import checkpoints
-from pipelines.jobs import evaluate_checkpoint, full_pipeline
+from pipelines.jobs import clean_up, evaluate_checkpoint, full_pipeline
 from pipelines.settings import SETTINGS
 from resources import lease
+from resources.home import NotReady
 from resources.run_context import RunContext
 from resources.run_record import Kind, next_id
 
@@ -30,6 +32,11 @@ def nightly_retraining(
 ) -> dg.RunRequest | dg.SkipReason:
     if holder := lease.holder(run_context.home.lease):
         return dg.SkipReason(f"{holder} already trains in this home")
+    needs = run_context.profile.needs
+    try:
+        run_context.home.check_capacity(disk_gib=needs.disk_gib, memory_gib=needs.memory_gib)
+    except NotReady as short:
+        return dg.SkipReason(str(short))
     run_id = next_id(run_context.home.runs)
     context.instance.add_dynamic_partitions(str(checkpoints.name), [run_id])
     return dg.RunRequest(partition_key=run_id, tags={"ratchet/why": "nightly schedule"})
@@ -73,4 +80,12 @@ weekly_benchmarks = champion_schedule(
     "Only scores. The champion on validation, a fresh held-out draw and each benchmark of the "
     "profile.",
 )
-SCHEDULES = [nightly_retraining, daily_validation, weekly_benchmarks]
+daily_clean_up = dg.ScheduleDefinition(
+    name="daily_clean_up",
+    job=clean_up,
+    cron_schedule=CRON.clean_up,
+    execution_timezone="UTC",
+    default_status=RUNNING,
+    description=("Trains nothing. Removes old weights, saves and records, as `ratchet gc` does."),
+)
+SCHEDULES = [nightly_retraining, daily_validation, weekly_benchmarks, daily_clean_up]

@@ -23,6 +23,8 @@ from resources.home import Home
 from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
+from resources.registry.releases import Releases
+from resources.retention import Removal, collect
 from resources.run_record import Kind, PipelineRun, StageReport, next_id, open_run
 from resources.services import (
     RayResource,
@@ -41,6 +43,7 @@ from sandbox.sandbox import Sandbox
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one per pipeline run
 BENCHMARKS = "benchmarks"  # name of the dynamic partitions, one per scored benchmark
 PARTITION = "dagster/partition"
+KEY = "ratchet/key"  # tag of the retrainings that sensors start for one cause
 TRAINING_TAGS = {"kind": "train"}  # of the runs that dagster.yaml starts one at a time
 NO_PARTITION = (
     "this run of {job} has no partition, and would fail at its first stage that needs one, "
@@ -111,6 +114,17 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
     @property
     def mlflow(self) -> Registry:
         return self.registry.mlflow(self.storage, self.profile)
+
+    def collect(self) -> list[Removal]:
+        """Remove what nothing names any more, and return it."""
+        ledger = self.ledger
+        return collect(
+            self.home,
+            self.store,
+            history_of(ledger, self.home.runs),
+            Releases(ledger.place).all(),
+            self.profile.storage,
+        )
 
     @contextmanager
     def stage(

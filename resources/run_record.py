@@ -111,12 +111,12 @@ class PipelineRun:
         return self.folder / "progress.jsonl"
 
     def change(self, **fields: Any) -> RunRecord:
-        with _locked(self.folder.parent):
+        with locked(self.folder.parent):
             return self._write(self.record.model_copy(update=fields))
 
     def keep_code(self, artifact: str, code: str) -> None:
         """Record the code that made an artifact: this run reuses the artifact if it is resumed."""
-        with _locked(self.folder.parent):
+        with locked(self.folder.parent):
             record = self.record
             if record.code.get(artifact) != code:
                 changed = {"code": {**record.code, artifact: code}}
@@ -126,7 +126,7 @@ class PipelineRun:
         """Return this record's `count` held-out tasks in the order of this seed; the first call
         takes the next unused ones.
         """
-        with _locked(self.folder.parent):
+        with locked(self.folder.parent):
             record = self.record
             for draw in record.draws:
                 if (draw.seed, draw.count) == (seed, count):
@@ -152,7 +152,7 @@ class PipelineRun:
             )
             raise
         report.progress.write("found" if report.only_reused else "end", text=report.text)
-        with _locked(self.folder.parent):
+        with locked(self.folder.parent):
             record = self.record
             # Once the artifact exists, a pass that only finds it does not count.
             if not report.only_reused or name not in record.stages:
@@ -170,7 +170,7 @@ class PipelineRun:
         return record.code.get(artifact, "") if resumed else ""
 
     def fail(self, error: str) -> RunRecord:
-        with _locked(self.folder.parent):
+        with locked(self.folder.parent):
             record = self.record
             failures = record.failures + 1
             state = "failed" if failures >= FAILURES else "open"
@@ -220,7 +220,7 @@ def open_run(
 
     Seeds differ between pipeline runs, but are reproducible.
     """
-    with _locked(runs):
+    with locked(runs):
         run = PipelineRun(runs / id)
         if not (run.folder / "run.json").exists():
             number = (
@@ -327,7 +327,8 @@ def newest_id(runs: Path) -> str:
 
 
 @contextmanager
-def _locked(runs: Path) -> Iterator[None]:
+def locked(runs: Path) -> Iterator[None]:
+    """Hold the lock under which records are opened and changed."""
     runs.mkdir(parents=True, exist_ok=True)
     with (runs / ".lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

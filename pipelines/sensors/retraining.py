@@ -22,10 +22,9 @@ from problems.catalogue import read_sources
 from resources import lease
 from resources.config.profile import Automation
 from resources.registry.ledger import Entry
-from resources.run_context import PARTITION, RunContext
+from resources.run_context import KEY, PARTITION, RunContext
 from resources.run_record import RunRecord, next_id, readable
 
-KEY = "ratchet/key"  # tag of the retrainings of one cause
 MAX_STARTS = 100  # that are read of Dagster's runs, newest first
 
 

@@ -21,7 +21,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Storage(Section):
-    """Where artifacts are stored."""
+    """Where artifacts are stored, and which of them stay."""
 
     root: str = ""
     """Any fsspec URL (`s3://bucket/prefix`); empty: RATCHET_HOME."""
@@ -34,6 +34,17 @@ class Storage(Section):
     """MLflow server for runs and versions, `http://host:5000`. Its login comes from the environment
     (MLFLOW_TRACKING_USERNAME and _PASSWORD, or _TOKEN). Empty: a SQLite file in RATCHET_HOME.
     """
+
+    keep_versions: PositiveInt = 2
+    """Champions whose weights stay on disk: the present one and those before it. Checkpoints that
+    were decided on otherwise are removed after the next decision; their manifests and scores stay.
+    """
+    keep_saves: NonNegativeInt = 0
+    """Newest saves of each training that stay after its decision. A save has the optimizer's
+    state: 12.6 bytes a parameter.
+    """
+    keep_days: PositiveInt = 30
+    """Days that Dagster's finished runs, ticks and logs stay."""
 
     @field_validator("ledger")
     @classmethod

@@ -134,6 +134,8 @@ class Automation(Section):
     """Cron expression of the nightly retraining, in UTC."""
     daily: str = "0 6 * * *"
     """Cron expression of the champion's quick validation, in UTC."""
+    clean_up: str = "30 5 * * *"
+    """Cron expression of the clean-up, in UTC."""
     weekly: str = "0 7 * * 0"
     """Cron expression for scoring the champion on all benchmarks, in UTC."""
     poll_s: PositiveInt = 30

@@ -1,0 +1,226 @@
+"""What stays on disk after decisions: everything that something names, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from artifacts.integrity import CorruptArtifact
+from artifacts.manifest import Manifest
+from artifacts.passport import ManifestIndex
+from artifacts.store import REMOVED, Artifact
+from pipelines.history import forget_runs
+from resources.config.infrastructure import Storage
+from resources.home import Home
+from resources.registry.releases import Releases
+from resources.retention import Removal, collect
+from resources.run_context import KEY
+from resources.run_record import Timing
+from tests.artifacts.object_store import object_store
+from tests.open_runs import open_test_run
+from tests.pipelines.home_builder import HomeBuilder
+
+TRAINED = {"checkpoint": Timing(seconds=1.0, reused=False, finished_at="")}
+
+
+def removed(home_builder: HomeBuilder, *, dry_run: bool = False, **rule: int) -> list[Removal]:
+    context = home_builder.run_context
+    history = context.ledger.history()
+    return collect(context.home, context.store, history, [], Storage(**rule), dry_run=dry_run)
+
+
+def names(removals: list[Removal]) -> list[str]:
+    return sorted(Path(each.path).parent.name for each in removals)
+
+
+def dataset(home_builder: HomeBuilder, text: str) -> Artifact:
+    store = home_builder.run_context.store
+    with store.draft("datasets", "clean_problems") as folder:
+        (folder / "rows").write_text(text, encoding="utf-8")
+        manifest = Manifest(kind="datasets", name="clean_problems", key=text, content_hash="")
+        return store.publish(folder, manifest)
+
+
+def trained(home: Home, run: str, *steps: int) -> Path:
+    """Return a training's folder with sealed saves and a candidate for each step."""
+    folder = home.runs / run / "training" / "1f0c"
+    for step in steps:
+        for path in (
+            folder / "saves" / f"global_step_{step}" / "whole",
+            folder / "candidates" / f"step-{step:06d}" / "model.safetensors",
+        ):
+            path.parent.mkdir(parents=True)
+            path.write_text("{}", encoding="utf-8")
+    return folder
+
+
+def test_champion_and_previous_stay_whole(home_builder: HomeBuilder) -> None:
+    first, second, third = map(home_builder.promoted, ("a", "b", "c"))
+    assert names(removed(home_builder)) == ["a"]
+    for kept in (second, third):
+        home_builder.run_context.store.verify(kept)
+    assert [path.name for path in first.path.iterdir()] == [REMOVED]
+
+
+def test_the_version_that_a_rollback_took_back_stays(home_builder: HomeBuilder) -> None:
+    for name in "abc":
+        home_builder.promoted(name)
+    home_builder.run_context.ledger.rollback("undo")
+    assert names(removed(home_builder, keep_versions=1)) == ["a"]
+
+
+def test_both_versions_of_an_open_release_stay(home_builder: HomeBuilder) -> None:
+    for name in "abcd":
+        home_builder.promoted(name)
+    context = home_builder.run_context
+    releases = Releases(context.ledger.place)
+    releases.open(1, 2, {}, why="test")
+    removals = collect(
+        context.home, context.store, context.ledger.history(), releases.all(), Storage()
+    )
+    assert removals == []
+
+
+def test_a_removed_checkpoint_keeps_its_place_in_the_provenance(home_builder: HomeBuilder) -> None:
+    first = home_builder.promoted("a")
+    home_builder.promoted("b")
+    home_builder.promoted("c")
+    removed(home_builder)
+    store = home_builder.run_context.store
+    assert first.content_hash in ManifestIndex.of(store).by_content
+    with pytest.raises(FileNotFoundError, match="only its manifest is left"):
+        store.require("checkpoints", "a")
+
+
+def test_a_refused_challenger_stays_until_the_next_run(home_builder: HomeBuilder) -> None:
+    home_builder.promoted("a")
+    home_builder.checkpoint("b")
+    record = open_test_run(home_builder.run_context.home.runs, "b")
+    record.change(state="done", decision="refuse", stages=TRAINED)
+    assert removed(home_builder) == []
+    home_builder.checkpoint("c")
+    record = open_test_run(home_builder.run_context.home.runs, "c")
+    record.change(state="done", decision="refuse", stages=TRAINED)
+    assert names(removed(home_builder)) == ["b"]
+
+
+def test_an_open_run_keeps_its_checkpoint_and_its_saves(home_builder: HomeBuilder) -> None:
+    home = home_builder.run_context.home
+    home_builder.checkpoint("chain-0001")
+    open_test_run(home.runs, "chain-0001")
+    trained(home, "chain-0001", 5, 10)
+    for name in "abc":
+        home_builder.promoted(name)
+    assert names(removed(home_builder)) == ["a"]
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_an_ended_training_keeps_as_many_saves_as_the_profile_says(
+    home_builder: HomeBuilder, keep: int
+) -> None:
+    home_builder.promoted("chain-0001")
+    folder = trained(home_builder.run_context.home, "chain-0001", 5, 10)
+    removed(home_builder, keep_saves=keep)
+    assert [path.name for path in (folder / "saves").iterdir()] == ["global_step_10"][:keep]
+    assert not (folder / "candidates").exists()
+
+
+def test_a_dataset_stays_while_a_kept_checkpoint_was_made_from_it(
+    home_builder: HomeBuilder,
+) -> None:
+    used, _, present = (dataset(home_builder, text) for text in ("1", "2", "3"))
+    store = home_builder.run_context.store
+    with store.draft("checkpoints", "chain-0001") as folder:
+        (folder / "model.safetensors").write_text("w", encoding="utf-8")
+        inputs = {"clean_problems": used.content_hash}
+        manifest = Manifest(
+            kind="checkpoints", name="chain-0001", key="k", content_hash="", inputs=inputs
+        )
+        store.publish(folder, manifest)
+    open_test_run(home_builder.run_context.home.runs, "chain-0001")
+    assert [Path(each.path).name for each in removed(home_builder)] == ["2"]
+    store.verify(used)
+    store.verify(present)
+
+
+def test_a_dry_run_removes_nothing(home_builder: HomeBuilder) -> None:
+    artifacts = [home_builder.promoted(name) for name in "abc"]
+    assert names(removed(home_builder, dry_run=True)) == ["a"]
+    for artifact in artifacts:
+        home_builder.run_context.store.verify(artifact)
+
+
+def test_a_killed_removal_is_completed(home_builder: HomeBuilder) -> None:
+    first, *_ = [home_builder.promoted(name) for name in "abc"]
+    home_builder.run_context.store.retire(first.manifest)  # and here it was killed
+    assert (first.path / "model.safetensors").exists()
+    removed(home_builder)
+    assert [path.name for path in first.path.iterdir()] == [REMOVED]
+
+
+def test_nothing_is_removed_while_a_record_cannot_be_read(home_builder: HomeBuilder) -> None:
+    artifacts = [home_builder.promoted(name) for name in "abc"]
+    (home_builder.run_context.home.runs / "b" / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(CorruptArtifact, match=r"run\.json"):
+        removed(home_builder)
+    for artifact in artifacts:
+        home_builder.run_context.store.verify(artifact)
+
+
+def test_artifacts_of_an_object_store_are_removed_there_and_in_the_cache(
+    home_builder: HomeBuilder,
+) -> None:
+    context = home_builder.run_context
+    with object_store("models") as url:
+        store = context.home.store(url)
+        for name in "abc":
+            with store.draft("checkpoints", name) as folder:
+                (folder / "model.safetensors").write_text(name, encoding="utf-8")
+                manifest = Manifest(kind="checkpoints", name=name, key=name, content_hash="")
+                artifact = store.publish(folder, manifest)
+            before = context.ledger.champion()
+            context.ledger.append(
+                "promote" if before else "install",
+                checkpoint=name,
+                checkpoint_hash=artifact.content_hash,
+                path=str(artifact.path),
+                decision={"reasons": []},
+                run_id=name,
+                against=before.checkpoint_hash if before else None,
+            )
+        removals = collect(context.home, store, context.ledger.history(), [], Storage())
+        assert [(each.path, each.bytes > 0) for each in removals] == [
+            (f"{url}/checkpoints/a/a", True)
+        ]
+        assert store.folder.names("checkpoints/a/a") == [REMOVED]
+        assert [path.name for path in (store.cache / "checkpoints/a/a").iterdir()] == [REMOVED]
+        assert store.folder.names("checkpoints/b/b") == ["manifest.json", "model.safetensors"]
+
+
+@dg.asset
+def numbers() -> int:
+    return 1
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> dg.DagsterInstance:
+    return dg.DagsterInstance.local_temp(str(tmp_path))
+
+
+def test_old_runs_of_dagster_are_forgotten_with_their_files(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    first, second = (dg.materialize([numbers], instance=instance).run_id for _ in range(2))
+    assert forget_runs(instance, 1) == []
+    assert forget_runs(instance, 0) == [first]
+    assert [run.run_id for run in instance.get_runs()] == [second]
+    assert not list(tmp_path.rglob(f"*{first}*"))
+
+
+def test_a_retraining_of_a_sensor_is_not_forgotten(instance: dg.DagsterInstance) -> None:
+    asked = dg.materialize([numbers], instance=instance, tags={KEY: "problems-1"}).run_id
+    dg.materialize([numbers], instance=instance)
+    assert forget_runs(instance, 0) == []
+    assert instance.get_run_by_id(asked)
