@@ -59,6 +59,7 @@ class HashedFile:
 
 
 MANIFEST = "manifest.json"
+REMOVED = "manifest.removed.json"  # of an artifact whose files were removed, for provenance
 MEASURED = ("measured.json",)  # files whose values differ between equal runs
 
 

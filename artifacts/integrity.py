@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
-from artifacts.hashing import MANIFEST, content_of, files_of, hash_file
+from artifacts.hashing import MANIFEST, REMOVED, content_of, files_of, hash_file
 from artifacts.manifest import Manifest
 
 SEAL = "sha256"
@@ -80,6 +80,8 @@ def check(folder: Path, manifest: Manifest, known: Path | None = None, fix: str 
 
 def check_champion(folder: Path, content: str, known: Path | None = None) -> None:
     """Raise CorruptArtifact unless a champion's folder has the content that the ledger names."""
+    if (folder / REMOVED).exists():
+        raise changed(folder, "was removed, to save space,", FIX_CHAMPION)
     if (folder / MANIFEST).exists():
         manifest = read_manifest(folder / MANIFEST)
         check(folder, manifest, known, FIX_CHAMPION)

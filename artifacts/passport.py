@@ -14,10 +14,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.fact_texts import fact_texts
-from artifacts.hashing import MANIFEST, hash_data
+from artifacts.hashing import MANIFEST, REMOVED, hash_data
 from artifacts.integrity import CorruptArtifact, manifest_of
 from artifacts.manifest import Manifest
-from artifacts.store import REMOVED, Store, manifests
+from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
 # Inputs that are artifacts, even if no artifact of that name is left.

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from artifacts.atomic import write_atomic
 from artifacts.folder import Folder
-from artifacts.hashing import MANIFEST, content_of, hash_file
+from artifacts.hashing import MANIFEST, REMOVED, content_of, hash_file
 from artifacts.integrity import (
     changed,
     check,
@@ -33,7 +33,6 @@ from artifacts.integrity import (
 from artifacts.manifest import Manifest
 
 KINDS = ("datasets", "checkpoints", "scores", "reports")
-REMOVED = "removed.json"  # the manifest of an artifact whose files were removed, for provenance
 
 
 @dataclass(frozen=True)

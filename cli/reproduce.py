@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from artifacts.integrity import check_champion
 from artifacts.manifest import code_version, hardware, package_versions
 from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact, Store
@@ -212,8 +213,10 @@ def _checkpoint(card: Scorecard, store: Store, index: ManifestIndex, settings: S
             store.verify(artifact)
             return artifact.path
     for entry in settings.history:
-        if entry.checkpoint_hash == card.checkpoint_hash and Path(entry.path).is_dir():
-            return Path(entry.path)
+        folder = Path(entry.path)
+        if entry.checkpoint_hash == card.checkpoint_hash and folder.is_dir():
+            check_champion(folder, entry.checkpoint_hash)
+            return folder
     raise NotReproducible(
         f"the weights of {card.checkpoint} ({card.checkpoint_hash[:12]}) are missing: put their "
         "folder back"

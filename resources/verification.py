@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from artifacts.hashing import hash_file
+from artifacts.hashing import REMOVED, hash_file
 from artifacts.integrity import SEALED, changed, check_files, reading, unseal
 from artifacts.json_lines import HASH, row_of
 from artifacts.store import KINDS
@@ -52,6 +52,8 @@ def verify_records(home: Path) -> VerifiedHome:
         elif path.name == SAVE or (path.suffix == ".json" and _is_sealed(path)):
             content = _read(path)
             files = content if path.name == SAVE else content.get("files") or {}
+            if path.name == REMOVED:  # they were removed on purpose
+                files = {}
             check_files(path.parent, files, FIX)
             verified.files.append(name)
             listed |= {name.parent / each for each in files}

@@ -16,6 +16,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from artifacts.hashing import REMOVED
 from artifacts.home_paths import present_path, stored_path
 from resources.registry.ledger_database import (
     VerifiedRows,
@@ -215,6 +216,11 @@ class Ledger:
                 "undone_entries": [entry.entry for entry in undone],
                 "reasons": [sentence, *([reason] if reason else [])],
             }
+            if (Path(back.path) / REMOVED).exists():
+                raise NothingToRollBack(
+                    f"the weights of {named(back)} were removed to save space: "
+                    "storage.keep_versions says how many champions keep theirs"
+                )
             before = stack[-1].entry
             place = (back.version, back.checkpoint, back.checkpoint_hash, back.path)
             return self._insert(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifacts.atomic import write_atomic
-from artifacts.hashing import MANIFEST
+from artifacts.hashing import MANIFEST, REMOVED
 from resources.registry.ledger import Entry, Ledger, champion_of, previous_of
 
 if TYPE_CHECKING:
@@ -196,8 +196,9 @@ class Registry:
         }
         # The first decision about it, and where it is stored.
         tags |= {"gate": entry.kind, "path": entry.path}
-        passport = Path(entry.path) / MANIFEST
-        if passport.is_file() and len(text := passport.read_text(encoding="utf-8")) < LONGEST_TAG:
+        files = (Path(entry.path) / name for name in (MANIFEST, REMOVED))
+        passport = next((file for file in files if file.is_file()), None)
+        if passport and len(text := passport.read_text(encoding="utf-8")) < LONGEST_TAG:
             tags[PASSPORT_TAG] = text
         description = "\n".join(str(reason) for reason in entry.decision.get("reasons", []))
         # a server refuses paths of another machine

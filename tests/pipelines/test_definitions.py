@@ -131,6 +131,7 @@ def test_what_trains_by_itself_is_off_by_default_and_the_others_on() -> None:
         "nightly_retraining",
         "daily_validation",
         "weekly_benchmarks",
+        "daily_clean_up",
     }
     assert [
         schedule.name

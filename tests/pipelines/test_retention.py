@@ -7,17 +7,20 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from artifacts.hashing import REMOVED
 from artifacts.integrity import CorruptArtifact
 from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex
-from artifacts.store import REMOVED, Artifact
+from artifacts.store import Artifact
 from pipelines.history import forget_runs
 from resources.config.infrastructure import Storage
 from resources.home import Home
+from resources.registry.ledger import NothingToRollBack
 from resources.registry.releases import Releases
 from resources.retention import Removal, collect
 from resources.run_context import KEY
 from resources.run_record import Timing
+from resources.verification import verify_records
 from tests.artifacts.object_store import object_store
 from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
@@ -160,6 +163,19 @@ def test_a_killed_removal_is_completed(home_builder: HomeBuilder) -> None:
     assert [path.name for path in first.path.iterdir()] == [REMOVED]
 
 
+def test_a_datasets_own_list_of_removed_rows_is_no_sign_of_a_removal(
+    home_builder: HomeBuilder,
+) -> None:
+    store = home_builder.run_context.store
+    with store.draft("datasets", "raw_problems") as folder:
+        (folder / "removed.json").write_text("{}", encoding="utf-8")
+        (folder / "rows").write_text("1", encoding="utf-8")
+        manifest = Manifest(kind="datasets", name="raw_problems", key="k", content_hash="")
+        rows = store.publish(folder, manifest)
+    removed(home_builder)
+    store.verify(rows)
+
+
 def test_nothing_is_removed_while_a_record_cannot_be_read(home_builder: HomeBuilder) -> None:
     artifacts = [home_builder.promoted(name) for name in "abc"]
     (home_builder.run_context.home.runs / "b" / "run.json").write_text("{}", encoding="utf-8")
@@ -224,3 +240,20 @@ def test_a_retraining_of_a_sensor_is_not_forgotten(instance: dg.DagsterInstance)
     dg.materialize([numbers], instance=instance)
     assert forget_runs(instance, 0) == []
     assert instance.get_run_by_id(asked)
+
+
+def test_a_removed_version_is_not_restored(home_builder: HomeBuilder) -> None:
+    for name in "abc":
+        home_builder.promoted(name)
+    removed(home_builder)
+    ledger = home_builder.run_context.ledger
+    with pytest.raises(NothingToRollBack, match=r"weights of version 1 .* were removed"):
+        ledger.rollback("undo", to=1)
+    assert ledger.champion() == ledger.history()[-1]
+
+
+def test_the_home_is_still_whole_after_a_removal(home_builder: HomeBuilder) -> None:
+    for name in "abc":
+        home_builder.promoted(name)
+    removed(home_builder)
+    assert verify_records(home_builder.run_context.home.path).files
