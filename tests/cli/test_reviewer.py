@@ -15,10 +15,11 @@ import cli.reviewer
 from artifacts.manifest import Manifest
 from assets.training_rows import check_conversations
 from cli.reviewer import records, reinforce, reviewer_job, teach
+from problems.columns import ProblemError
 from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.prompt import prompt_text
-from problems.schema import Problem, ProblemError, write_parquet
+from problems.schema import Problem, write_parquet
 from resources import lease
 from resources.home import Home, NotReady
 from resources.ray.private import TrainingFailed
