@@ -31,6 +31,7 @@ _SCIENTIFIC = re.compile(
     r"\^\s*\{?\s*([+-]?\d{1,2})\s*\}?(?![\w.!^}])",
     re.IGNORECASE,
 )
+_MIXED = re.compile(r"(?<![\w.^/])(\d+)\s+(\d+)/(\d+)(?![\w.!^])")
 CLOSE = 1e-3  # relative; math-verify rounds to six decimals, where all small numbers are equal
 _PI = re.compile(r"(?<![\\A-Za-z])pi(?![A-Za-z])")
 # What math-verify evaluates while it parses.
@@ -82,7 +83,7 @@ def _joined(text: str) -> str:
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> list[Any]:
     """Return the expression, which is not evaluated, and its text; only the text if unreadable."""
-    text = _SCIENTIFIC.sub(_decimal, text)
+    text = _MIXED.sub(r"\1\\frac{\2}{\3}", _SCIENTIFIC.sub(_decimal, text))
     plain = _MARKS.sub("", _PI.sub(r"\\pi ", text))
     return list(parse(f"\\boxed{{{plain}}}", LATEX, parsing_timeout=None))
 

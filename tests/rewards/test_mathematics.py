@@ -85,9 +85,12 @@ def test_an_answer_is_compared_by_value_and_must_be_a_result(answer: str, equal:
         ("0.0000001", "9 \\times 10^{-25}", False),
         ("(2, 1e-7)", "(2, 2e-7)", False),
         ("0.333333", "1/3", True),
+        ("\\frac{1}{2004!}", "\\frac{1}{2006!}", False),
+        ("5/4", "1 1/4", True),
+        ("2", "2 2/3", False),
     ],
 )
-def test_a_number_in_scientific_notation_is_a_decimal_of_any_size(
+def test_a_number_is_compared_in_any_notation_and_size(
     right: str, answer: str, equal: bool
 ) -> None:
     assert accepted(right, answer) is equal
