@@ -35,6 +35,12 @@ HOLDERS = "holders"
 LOOPBACK = "127.0.0.1"
 # Environment variables: modules to preload instead of PRELOAD, separated by blanks; logical CPUs.
 PRELOADED, CPUS = "RATCHET_RAY_PRELOADED", "RATCHET_RAY_CPUS"
+# Ray's command line, without the server of `ray://` addresses, which nothing here uses and which no
+# option turns off. On a busy machine it gives up after 30 s, and its end ends the node.
+WITHOUT_CLIENT_SERVER = (
+    "import ray.scripts.scripts as ray; "
+    "ray.get_ray_client_dependency_error = lambda: 'not used'; ray.main()"
+)
 # Every verl actor imports these: workers that have preloaded them start seconds sooner.
 PRELOAD = [
     "torch",
@@ -87,7 +93,7 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     Raises RuntimeError with the log's path if it does not respond in time.
     """
     host = os.environ.get("RATCHET_RAY_BIND", LOOPBACK)
-    gcs, dashboard, *_ = ports = free_ports(3)
+    gcs, dashboard = ports = free_ports(2)
     log = (folder / "head.log").open("ab")
     temporary = session / "tmp"
     temporary.mkdir()
@@ -121,12 +127,12 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
 
 
 def _command(session: Path, host: str, ports: Sequence[int]) -> list[str]:
-    gcs, dashboard, client = ports
+    gcs, dashboard = ports
     preload = os.environ[PRELOADED].split() if PRELOADED in os.environ else PRELOAD
     return [
         python(session),
-        "-m",
-        "ray.scripts.scripts",
+        "-c",
+        WITHOUT_CLIENT_SERVER,
         "start",
         "--head",
         "--block",
@@ -135,7 +141,6 @@ def _command(session: Path, host: str, ports: Sequence[int]) -> list[str]:
         "--include-dashboard=true",
         f"--dashboard-host={host}",
         f"--dashboard-port={dashboard}",
-        f"--ray-client-server-port={client}",
         # 0: they choose a port as they bind it. An agent whose port another process has taken in
         # the meantime runs on without its HTTP server, and no job can be submitted.
         "--dashboard-agent-listen-port=0",
