@@ -16,10 +16,10 @@ from artifacts.store import Artifact, Store, manifests
 from artifacts.tensors import weights_hash
 from assets.verified_reward import unverified_by
 from evaluation.promotion.checks import Facts
-from evaluation.promotion.gate import Gate
 from evaluation.promotion.policy import Measure
 from evaluation.reports.figures import suspects_in
 from evaluation.scorecard import Scorecard
+from evaluation.statistics.alpha_spending import Gate
 from problems.dataset.evidence import suspects_of
 from resources.registry.ledger import Entry
 from resources.run_context import StageContext

@@ -10,7 +10,8 @@ from assets.contestants import benchmarks_of, start_of
 from assets.pictures import REWARD
 from assets.stages import STAGES, TABLE
 from assets.verified_reward import unverified_by
-from evaluation.promotion.gate import Decision, Rate
+from evaluation.promotion.gate import Decision
+from evaluation.promotion.rate import Rate
 from evaluation.reports.cost import Price, Usage
 from evaluation.reports.facts import (
     BenchmarkScore,

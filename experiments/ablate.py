@@ -16,7 +16,7 @@ from rich.console import Console
 
 from artifacts.hashing import hash_folder
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.promotion.gate import points
+from evaluation.promotion.rate import points
 from evaluation.reports.ablation import Contribution, contribution
 from evaluation.scorecard import Scorecard
 from experiments.ablation_results import report, show

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from artifacts.hashing import hash_data
 from assets.markdown import markdown
-from evaluation.promotion.gate import points, signed
+from evaluation.promotion.comparison import signed
+from evaluation.promotion.rate import points
 from evaluation.reports.ablation import Contribution
 from evaluation.reports.plots import contributions
 from experiments.study import Study, write_report

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.promotion.gate import Gate, Policy, decide
+from evaluation.promotion.gate import decide
+from evaluation.promotion.policy import Policy
 from evaluation.scorecard import Scorecard, ScoredSample
-from evaluation.statistics.alpha_spending import Spending, next_level
+from evaluation.statistics.alpha_spending import Gate, Spending, next_level
 from evaluation.statistics.hypothesis_tests import Floats, mcnemar, power, share_interval, wilson
 from evaluation.statistics.paired import (
     announced_share_gain,

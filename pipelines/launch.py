@@ -284,6 +284,3 @@ def explain_failure(folder: Path, code: int) -> None:
     print(error_line or unknown, file=sys.stderr)
     if code != BUSY:
         print(f"Log: {log}", file=sys.stderr)
-
-
-__all__ = ["NotReady", "demo", "prepare_run", "run_with_view", "start_worker"]

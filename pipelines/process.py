@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import signal
-from pathlib import Path
 
 import psutil
 
@@ -49,14 +48,6 @@ def pss_bytes(processes: list[psutil.Process]) -> int:
     """
     total = 0
     for process in processes:
-        with contextlib.suppress(OSError):
-            text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
-            total += next(
-                (
-                    int(line.split()[1]) * 1024
-                    for line in text.splitlines()
-                    if line.startswith("Pss:")
-                ),
-                0,
-            )
+        with contextlib.suppress(psutil.Error):
+            total += process.memory_full_info().pss
     return total

@@ -33,6 +33,7 @@ JOB_COLUMNS = {
         "visible_tests",
     )
 } | {"prompt": "starter_code"}  # fmt: skip
+LIST_COLUMNS = ("solutions", "tags")  # of texts; a source may give one plain text
 INT64_END = 2**63  # exclusive maximum of an int64
 MAX_ID = 300  # characters
 

@@ -225,6 +225,3 @@ def _question(judged: Judged, dense: float) -> dict[str, float | None]:
 def _coin(problem_id: str, completion: str) -> float:
     digest = hashlib.sha256(f"{problem_id}\0{completion}".encode("utf-8", "surrogatepass")).digest()
     return 1.0 if digest[0] & 1 else -1.0
-
-
-__all__ = ["CompositeReward", "Reward", "RewardConfig", "Weights", "reward_hash", "score_answers"]

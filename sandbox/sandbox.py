@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import queue
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol
@@ -161,31 +160,6 @@ class Sandbox:
                 pending_runs -= 1
         finally:
             run.abandoned = True
-
-    async def arun(self, jobs: Iterable[Job], repeat: int = 1) -> AsyncIterator[Report]:
-        """Like `run`, for `async for`: other coroutines continue. Another thread reads `jobs`."""
-        reports, loop = self.run(jobs, repeat), asyncio.get_running_loop()
-        pending: asyncio.Future[Report | None] | None = None
-        try:
-            while (
-                report := await (pending := loop.run_in_executor(None, next, reports, None))
-            ) is not None:
-                yield report
-        finally:
-            # The executor thread is still inside `run`; its next report is no longer wanted.
-            if pending is not None and pending.cancelled():
-                self._abandon(reports)
-
-    def _abandon(self, reports: Iterator[Report]) -> None:
-        def close() -> None:
-            while True:
-                try:
-                    reports.close()  # type: ignore[attr-defined]
-                    return
-                except ValueError:  # the generator is still running
-                    time.sleep(0.05)
-
-        threading.Thread(target=close, daemon=True).start()
 
     def _next(self, run: _Run, repeat: int) -> Iterator[Report]:
         """Wait for one more task; yield the report of its job if that was the job's last task."""

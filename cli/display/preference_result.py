@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.promotion.gate import p_text
+from evaluation.promotion.comparison import p_text
 from evaluation.statistics.bradley_terry import (
     Agreement,
     Duel,

@@ -19,13 +19,13 @@ from evaluation.benchmarks.published import Opened
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import read
 from evaluation.generation.completion_sources import (
-    EndpointSource,
     Form,
     GenerationReport,
     Source,
     folder_of,
     generate_completions,
 )
+from evaluation.generation.openai_client import EndpointSource
 from evaluation.judging.harness import Harness
 from evaluation.judging.judge import Verdicts, check
 from evaluation.judging.scoring import Submission, scorecard

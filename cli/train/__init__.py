@@ -35,9 +35,7 @@ def show_algorithm(settings: Settings, console: Console) -> int:
     method = training.method
     print_text(console, f"[bold]{escape(method.title)}[/] ({escape(method.paper)})")
     print_text(console, escape(method.rule))
-    for limit in filter(
-        None, (method.unrun, method.blocked, training.scale.unrun(training.engine))
-    ):
+    for limit in filter(None, (method.unrun, training.scale.unrun(training.engine))):
         print_text(console, f"[yellow]{escape(limit)}[/]")
     for line in reward_lines(settings.profile.reward):
         print_text(console, line)

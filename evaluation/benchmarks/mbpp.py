@@ -10,11 +10,11 @@ from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
 from evaluation.sampling import Sampling
+from problems.cleaning.gating import MBPP_TEST
 from problems.registry import SOURCES
 from problems.schema import Problem
 from rewards.extraction import extract_code
 
-TASKS = range(11, 511)
 SHOTS = (2, 3, 4)  # the published examples
 CONVENTIONS = (
     "greedy; a chat gets one test and no examples, a base model all three tests after the "
@@ -58,7 +58,7 @@ def mbpp(at: Opened) -> Benchmark:
     this score.
     """
     problems = sorted(at.problems, key=lambda problem: problem.problem_id)
-    tests = tuple(problem for problem in problems if problem.extra["task_id"] in TASKS)
+    tests = tuple(problem for problem in problems if problem.extra["task_id"] in MBPP_TEST)
     shots = tuple(problem for problem in problems if problem.extra["task_id"] in SHOTS)
     harness = ProblemHarness(
         at.name,

@@ -21,15 +21,6 @@ from evaluation.generation.completion_cache import CompletionCache, keys
 from evaluation.generation.openai_client import EndpointSource, request_all
 from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 
-__all__ = [
-    "EndpointSource",
-    "FolderSource",
-    "Source",
-    "complete",
-    "folder_of",
-    "generate_completions",
-]
-
 Form = Literal["auto", "chat", "base"]
 
 

@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evaluation.completions import Completion
+from evaluation.judging.by_problem import ProblemTask
 from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
 from problems.reading.source import Row, text
-from problems.schema import Problem
 from problems.sources.bigcodebench import convert
 from sandbox.protocol import Job
 
@@ -28,31 +28,18 @@ NAMES = "import os, sys\nfrom os import environ\n"  # that upstream's module def
 RAISED = {"wall_s": 90.0, "cpu_s": 30.0, "memory_mb": 4096, "output_kb": 16 * 1024}
 
 
-@dataclass(frozen=True)
-class CodeTask:
-    task_id: str
-    entry_point: str
-    imports: str  # upstream's code_prompt, with the signature: it precedes every completion
-    prompt: str
-    problem: Problem
+class CodeTask(ProblemTask):
+    """A task; upstream's code_prompt is ahead of each completion, which the starter code begins."""
 
     @property
-    def canonical(self) -> str:
-        return next(iter(self.problem.solutions), "")
-
-    @cached_property
-    def content(self) -> str:
-        return self.problem.content_hash
+    def prompt(self) -> str:
+        return self.starter_code
 
 
 def task(row: Row, where: str) -> CodeTask:
     problem = convert(row, where)
     return CodeTask(
-        text(row, "task_id", where),
-        problem.entry_point or "",
-        text(row, "code_prompt", where),
-        problem.starter_code,
-        problem,
+        text(row, "task_id", where), problem, problem.starter_code, text(row, "code_prompt", where)
     )
 
 
@@ -74,7 +61,7 @@ class CodeHarness(Harness):
             else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
         )
         return (
-            f"{NAMES}{task.imports}\n    pass\n"
+            f"{NAMES}{task.ahead}\n    pass\n"
             f"{sanitize(solution, task.entry_point) if sanitized else solution}"
         )
 

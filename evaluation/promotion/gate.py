@@ -15,46 +15,20 @@ from typing import Literal
 from artifacts.hashing import hash_data
 from evaluation.promotion.checks import Check, Facts, holds, identical, limits, tags, validity, wins
 from evaluation.promotion.comparison import (
-    Bucket,
     CleanScore,
     Comparison,
-    announced_gain,
     check_equal_n,
     clean_score,
     compare,
     count,
-    p_text,
     signed,
 )
 from evaluation.promotion.method_names import score_words
 from evaluation.promotion.policy import Policy
-from evaluation.promotion.rate import Incomparable, Plain, Rate, points
-from evaluation.promotion.regression import Regression, regressed
+from evaluation.promotion.rate import Plain, Rate, points
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.alpha_spending import Gate, next_level
+from evaluation.statistics.alpha_spending import next_level
 from evaluation.statistics.hypothesis_tests import tasks_for_gain
-
-__all__ = [
-    "Bucket",
-    "Check",
-    "CleanScore",
-    "Comparison",
-    "Decision",
-    "Facts",
-    "Gate",
-    "Incomparable",
-    "Policy",
-    "Rate",
-    "Regression",
-    "ScoredModel",
-    "announced",
-    "compare",
-    "decide",
-    "p_text",
-    "points",
-    "regressed",
-    "signed",
-]
 
 
 class ScoredModel(Plain):
@@ -248,24 +222,4 @@ def _power(c: Comparison, level: float, minimum_gain: float) -> str:
     return (
         f"{power} A new version must gain {points(minimum_gain)} points; to find that four times "
         f"in five takes about {needed:,} tasks."
-    )
-
-
-def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -> str:
-    """Return in words the gain that the gate can show, before there is a challenger."""
-    level = next_level(
-        policy.spending,
-        policy.alpha,
-        [gate for gate in gates if gate.benchmark == champion.benchmark],
-    )
-    gain, tasks = (
-        announced_gain(champion, level, policy.k),
-        len({s.task_id for s in champion.samples}),
-    )
-    if gain is None:
-        return f"{tasks} tasks of {champion.benchmark} are too few to show any gain at {level:.3g}."
-    return (
-        f"{tasks} tasks of {champion.benchmark} show a true gain of {points(gain)} points in "
-        f"pass@{policy.k} four times in five, at {level:.3g}, "
-        "if half of the tasks are decided by the task alone."
     )

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from artifacts.section import Section
 from evaluation.promotion.comparison import signed
-from evaluation.promotion.gate import Decision, Rate
+from evaluation.promotion.gate import Decision
 from evaluation.promotion.method_names import name_of_interval, name_of_rate_interval, name_of_test
-from evaluation.promotion.rate import points
+from evaluation.promotion.rate import Rate, points
 
 
 class Fact(Section):

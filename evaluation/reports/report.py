@@ -17,7 +17,8 @@ from artifacts.atomic import write_atomic
 from artifacts.charts import data_uri
 from artifacts.provenance_drawing import Box, draw
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.promotion.gate import Rate, p_text, points, signed
+from evaluation.promotion.comparison import p_text, signed
+from evaluation.promotion.rate import Rate, points
 from evaluation.reports import plots
 from evaluation.reports.facts import Curve, Example, Group, Link, ReportFacts
 from evaluation.reports.live_curves import panels

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from evaluation.promotion.gate import points, signed
+from evaluation.promotion.comparison import signed
+from evaluation.promotion.rate import points
 from experiments.acceptance.evidence import TrainingRecords, gib
 from verl_jobs.planner.planner import RESERVE
 

@@ -13,8 +13,7 @@ import dagster as dg
 from artifacts.hashing import hash_data
 from assets.contestant_scores import read_scores
 from assets.partitions import checkpoints
-from evaluation.promotion.gate import Regression, regressed
-from evaluation.promotion.regression import same_supply
+from evaluation.promotion.regression import Regression, regressed, same_supply
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint, full_pipeline
 from pipelines.sensors.sensor import sensor

@@ -1,8 +1,8 @@
 """Write the reports of a dataset: findings, and the texts to compare.
 
-HTML and Markdown are for people, JSON is for programs. Files: `duplicates.json` (groups, which
-problem was kept and why); `contamination.json` (each problem with all that it resembles), also as
-`.md` and `.html`; `suspects.json` (by benchmark, the tasks that a kept problem resembles, so that
+HTML is for people, JSON is for programs. Files: `duplicates.json` (groups, which problem was kept
+and why); `contamination.json` (each problem with all that it resembles), also as `.html`;
+`suspects.json` (by benchmark, the tasks that a kept problem resembles, so that
 evaluation can also give a score without them). The same problems give the same bytes.
 """
 
@@ -73,7 +73,6 @@ def write_evidence(evidence: Evidence, folder: Path) -> None:
     for name, content in (
         (CONTAMINATION, _json(by_problem(evidence.overlaps, evidence.removed))),
         (SUSPECTS, _json(evidence.suspects)),
-        (str(Path(CONTAMINATION).with_suffix(".md")), contamination_table(evidence.overlaps)),
         (str(Path(CONTAMINATION).with_suffix(".html")), contamination_page(evidence.overlaps)),
     ):
         (folder / name).write_text(content, encoding="utf-8")
@@ -121,20 +120,6 @@ def by_problem(overlaps: Sequence[Overlap], removed: Set[str]) -> list[dict[str,
         {"problem_id": problem_id, "removed": problem_id in removed, "resembles": rows}
         for problem_id, rows in reports.items()
     ]
-
-
-def contamination_table(overlaps: Sequence[Overlap], most: int = 50) -> str:
-    """Return a Markdown table of at most `most` overlaps, leaks first."""
-    rows = _leaks_first(overlaps)
-    lines = ["| problem | gated | how | | here | there |", "|---|---|---|---|---|---|"]
-    for o in rows[:most]:
-        lines.append(
-            f"| {o.problem_id} | {o.gated_id} | {o.kind} {o.detail} | "
-            f"{'removed' if o.leak else 'suspect'} | {_cell(o.mine)} | {_cell(o.theirs)} |"
-        )
-    if len(rows) > most:
-        lines.append(f"\n{len(rows) - most} more are in {CONTAMINATION}.")
-    return "\n".join(lines) + "\n"
 
 
 def _leaks_first(overlaps: Sequence[Overlap]) -> list[Overlap]:
@@ -193,8 +178,3 @@ def _mark(words: list[str], runs: list[tuple[int, int]]) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, indent=1) + "\n"
-
-
-def _cell(text: str) -> str:
-    flat = " ".join(text.split())
-    return (flat if len(flat) <= 160 else flat[:159] + "…").replace("|", "\\|")

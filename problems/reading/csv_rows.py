@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from problems.columns import COLUMNS, ProblemError
+from problems.columns import COLUMNS, LIST_COLUMNS, ProblemError
 from problems.encoding import unique_keys
 from problems.reading.source import Row
 
 JSON_COLUMNS = ("tests", "limits", "extra", "visible_tests", "tolerance", "gated")
-LIST_COLUMNS = ("solutions", "tags")
 
 
 def csv_rows(file: Path, content: IO[str], most_bytes: int) -> Iterator[tuple[str, Row | Any]]:

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Mapping
 from textwrap import dedent
 from typing import Any
 
-from problems.columns import COLUMNS, ProblemError
+from problems.columns import COLUMNS, LIST_COLUMNS, ProblemError
 from problems.reading.asserts import called, check, used
 from problems.reading.input_output import tests_of
-from problems.reading.own import LISTS, own
+from problems.reading.own import own
 from problems.reading.place import Place
 from problems.reading.source import Row, Source, python
 from problems.schema import Problem
@@ -92,7 +92,7 @@ def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
     record = {
         key: value for key, value in values.items() if value is not None or key not in COLUMNS
     }
-    for name in LISTS:
+    for name in LIST_COLUMNS:
         if name in record:
             record[name] = _list(record[name])
     for name in OBJECTS:

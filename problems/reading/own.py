@@ -13,7 +13,7 @@ import ast
 import json
 from typing import Any
 
-from problems.columns import COLUMNS, ProblemError
+from problems.columns import COLUMNS, LIST_COLUMNS, ProblemError
 from problems.encoding import decode, unique_keys
 from problems.reading.asserts import check, used
 from problems.reading.pytest_module import pytest_tests
@@ -24,8 +24,7 @@ from sandbox.protocol import Limits
 from sandbox.reading import means, shown
 from sandbox.styles import STYLES
 
-LISTS = ("solutions", "tags")
-NESTED = ("tests", "limits", "extra", *LISTS)
+NESTED = ("tests", "limits", "extra", *LIST_COLUMNS)
 EXAMPLES = {name: style.example for name, style in STYLES.items() if style.example}
 
 
@@ -78,7 +77,7 @@ def _of_text(column: str, value: Any, where: str) -> Any:
     try:
         return json.loads(value, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
-        if column in LISTS:  # a program may begin so
+        if column in LIST_COLUMNS:  # a program may begin so
             return value
         fix = f"write {COLUMNS[column].expected}, as JSON"
         raise ProblemError(f"column {column}: broken JSON: {error}", fix, where) from error

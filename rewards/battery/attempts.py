@@ -32,10 +32,10 @@ COMPACT = 3_000  # characters that a mutation may add and still take part in com
 
 
 @dataclass(frozen=True)
-class FoundExploit:
-    """One property on one problem.
+class BatteryRow:
+    """One property: whether it holds, and what was observed.
 
-    `exploit`: a program that violates it, with the rewards compared.
+    `exploit`: a wrong completion that is rewarded, with the rewards compared.
     """
 
     name: str

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
 from artifacts.hashing import hash_data
-from rewards.battery.cases import CASES, HACKS, LADDER, completions, degenerate, solved
+from rewards.battery.attempts import BatteryRow
+from rewards.battery.cases import CASES, LADDER, completions, degenerate, solved
 from rewards.battery.search import search
 from rewards.composite import Reward, reward_hash
 from rewards.judging import Judged, judge
@@ -24,16 +25,6 @@ from sandbox.sandbox import Sandbox
 
 LENGTHS = tuple(10 * 2**k for k in range(13))  # of statements, in characters: up to 40,960
 PADDING = " It is guaranteed that the input is as described."
-
-
-@dataclass(frozen=True)
-class BatteryRow:
-    """One property: whether it holds, and what was observed."""
-
-    name: str
-    passed: bool
-    seen: str
-    exploit: str = ""  # a wrong completion that is rewarded, and the rewards compared
 
 
 @dataclass(frozen=True)
@@ -91,7 +82,7 @@ def _battery(
     milliseconds = 1000 * (time.perf_counter() - begun) / len(scores)
     speed = f"{milliseconds:.2f} ms per completion, without judging"
     search_rows = (
-        BatteryRow(f"search, {finding.name}", finding.passed, finding.seen, finding.exploit)
+        replace(finding, name=f"search, {finding.name}")
         for finding in search(reward, sandbox, task, seed)
     )
     laws = _laws(reward, sandbox, judged, scores, task)
@@ -229,6 +220,3 @@ def _statement_law(reward: Reward, judged: dict[str, Judged], task: str) -> Batt
         not wrong,
         f"{len(statements)} statements" if not wrong else f"not for {wrong[0]}",
     )
-
-
-__all__ = ["HACKS", "BatteryResult", "BatteryRow", "run_battery"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from rewards.battery.attempts import BOUND, ExploitAttempt, FoundExploit, Proposals, with_detail
+from rewards.battery.attempts import BOUND, BatteryRow, ExploitAttempt, Proposals, with_detail
 from rewards.battery.mutations import CompletionDraft
 from rewards.battery.search_problems import SearchProblem, search_problems
 from rewards.battery.tracing import Trace, traced
@@ -72,7 +72,7 @@ class _Laws:
     # from the sandbox, by text of the completion
     reports: dict[str, Report] = field(default_factory=dict)
 
-    def findings(self) -> Iterator[FoundExploit]:
+    def findings(self) -> Iterator[BatteryRow]:
         proposals = self.proposals
         plain = proposals.wrong[0]
         wrong = [*proposals.wrong, *proposals.mutants(plain)]
@@ -122,7 +122,7 @@ class _Laws:
 
     def _flat(
         self, feature: str, attempts: Sequence[ExploitAttempt], rewards: dict[int, float]
-    ) -> FoundExploit:
+    ) -> BatteryRow:
         """Check that no attempt gets more reward than the plain wrong completion.
 
         Costs (`speed`) and plain wrong completions (`kinds`) are compared with the lowest of them
@@ -151,7 +151,7 @@ class _Laws:
                     base,
                 )
         observed = f"{len(attempts)} variants, all at most {rewards[id(lowest)]:+.2f}"
-        return FoundExploit(
+        return BatteryRow(
             f"{self.problem.name}: no wrong completion is paid for {_ROWS.get(feature, feature)}",
             True,
             observed,
@@ -174,7 +174,7 @@ class _Laws:
         right: Sequence[ExploitAttempt],
         graded: Sequence[ExploitAttempt],
         rewards: dict[int, float],
-    ) -> Iterator[FoundExploit]:
+    ) -> Iterator[BatteryRow]:
         """Check the order of rewards at one training step.
 
         A right completion gets more than a wrong one, most of the reward is for being right, and
@@ -209,7 +209,7 @@ class _Laws:
         if share > FORMAT:
             yield self._exploit(law, observed, plain, rewards[id(plain)], empty, nothing)
         else:
-            yield FoundExploit(f"{self.problem.name}: {law}", True, observed)
+            yield BatteryRow(f"{self.problem.name}: {law}", True, observed)
         if graded:
             base = rewards[id(plain)]
             yield self._law(
@@ -234,7 +234,7 @@ class _Laws:
         rewards: dict[int, float],
         most: Callable[[ExploitAttempt], float],
         baseline: ExploitAttempt,
-    ) -> FoundExploit:
+    ) -> BatteryRow:
         """Check that no attempt gets more reward than `most` allows."""
         excess = {id(attempt): rewards[id(attempt)] - most(attempt) for attempt in attempts}
         for attempt in self._best(attempts, excess):
@@ -248,11 +248,9 @@ class _Laws:
                     baseline,
                     base,
                 )
-        return FoundExploit(
-            f"{self.problem.name}: {law}", True, f"{len(attempts)} wrong completions"
-        )
+        return BatteryRow(f"{self.problem.name}: {law}", True, f"{len(attempts)} wrong completions")
 
-    def _shared(self, plain: ExploitAttempt) -> FoundExploit:
+    def _shared(self, plain: ExploitAttempt) -> BatteryRow:
         """Check the reward of verdicts that the program may have forged (trust `shared`).
 
         Such a verdict may get no more than the config allows: nothing extra, or at most the reward
@@ -291,7 +289,7 @@ class _Laws:
             if allowed
             else f"{values[0]:+.2f}, as without"
         )
-        return FoundExploit(
+        return BatteryRow(
             f"{self.problem.name}: no wrong completion is paid for shared trust", True, observed
         )
 
@@ -323,7 +321,7 @@ class _Laws:
         value: float,
         baseline: ExploitAttempt,
         base: float,
-    ) -> FoundExploit:
+    ) -> BatteryRow:
         [right] = self.proposals.score([self.right])
         shown = (
             attempt.draft.text
@@ -334,7 +332,7 @@ class _Laws:
             f"{value:+.2f} for this wrong completion ({attempt.name}); {base:+.2f} for "
             f"{baseline.name}, {right:+.2f} for {self.right.name}:\n\n{shown}"
         )
-        return FoundExploit(f"{self.problem.name}: {law}", False, observed, text)
+        return BatteryRow(f"{self.problem.name}: {law}", False, observed, text)
 
 
 _ROWS = {
@@ -359,7 +357,7 @@ def search(
     task: str = "code",
     seed: int = 1,
     known: Sequence[JudgedPrograms] = (),
-) -> Iterator[FoundExploit]:
+) -> Iterator[BatteryRow]:
     """Yield every finding, in the same order for the same reward and seed.
 
     known: the result of `judge_known_programs`, to share it between searches of several rewards.
@@ -390,6 +388,3 @@ def search(
                 wrong=wrong,
             ),
         ).findings()
-
-
-__all__ = ["FoundExploit", "judge_known_programs", "search"]

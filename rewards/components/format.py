@@ -8,6 +8,7 @@ from artifacts.parsing import parse
 from problems.schema import Problem
 from rewards.components.component import Component
 from sandbox.protocol import Report, Verdict
+from sandbox.worker.literal import does_nothing
 
 LONGEST = 100_000  # characters; no task here needs more, and a longer text is not parsed
 
@@ -27,15 +28,8 @@ def well_formed(problem: Problem, program: str, report: Report) -> float | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return -1.0
     if problem.entry_point is None:
-        return 1.0 if any(not _is_text(node) for node in body) else -1.0
+        return 1.0 if any(not does_nothing(node) for node in body) else -1.0
     return 1.0 if any(problem.entry_point in _names(node) for node in body) else -1.0
-
-
-def _is_text(node: ast.stmt) -> bool:
-    """Return whether the statement does nothing: a bare string (prose in quotes) or number."""
-    return isinstance(node, ast.Pass) or (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    )
 
 
 def _names(node: ast.stmt) -> set[str]:

@@ -95,7 +95,7 @@ def _claims(body: list[ast.stmt], entry_point: str) -> tuple[Claim, ...]:
         ]
         if (
             node not in checks
-            and not _says_nothing(node)
+            and not does_nothing(node)
             and named not in (["METADATA"], ["__metadata__"])
         ):
             raise _Unclear
@@ -119,11 +119,12 @@ def _claims(body: list[ast.stmt], entry_point: str) -> tuple[Claim, ...]:
     ):
         raise _Unclear
     names = {check.args.args[0].arg, entry_point} - {"check", "METADATA"}
-    claims_found = (_claim(node, names) for node in check.body if not _says_nothing(node))
+    claims_found = (_claim(node, names) for node in check.body if not does_nothing(node))
     return tuple(claim for claim in claims_found if claim is not None)
 
 
-def _says_nothing(node: ast.stmt) -> bool:
+def does_nothing(node: ast.stmt) -> bool:
+    """Return whether a statement is `pass`, or a text or number on its own."""
     return isinstance(node, ast.Pass) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )

@@ -23,7 +23,7 @@ from assets.gate_facts import (
 )
 from assets.promotion import gate
 from assets.report import decision_of
-from evaluation.promotion.gate import Policy
+from evaluation.promotion.policy import Policy
 from evaluation.statistics.alpha_spending import next_level
 from resources.config.load import ProfileError
 from resources.run_context import RunContext, StageContext

@@ -19,7 +19,8 @@ from assets.verified_reward import (
 from resources.home import Home
 from resources.run_context import RunContext
 from resources.settings import Settings
-from rewards.battery.battery import BatteryResult, BatteryRow
+from rewards.battery.attempts import BatteryRow
+from rewards.battery.battery import BatteryResult
 from rewards.config import RewardConfig
 
 GOOD = BatteryResult(True, (BatteryRow("a", True, ""),), "good")

@@ -31,7 +31,6 @@ def refused(ratchet: Called, home: Path, *arguments: str) -> str:
     [
         (("--algorithm", "gropo"), "training.algorithm.*'gropo'.*grpo"),
         (("--algorithm", "GRPO"), "training.algorithm.*'GRPO'.*grpo"),
-        (("--algorithm", "gdpo"), r"training.algorithm.*gdpo.*verl 0\.9\.1"),
         (("--set", "training.trace=[2,99]"), "training.trace.*99"),
         (("--set", "training.answer_tokens=5000"), "tiny_model.positions"),
         (("--set", "training.frozen=[model.layer.0.*]"), "tiny model"),

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from cli.data.sample import data_sample
-from evaluation.generation.completion_sources import EndpointSource
+from evaluation.generation.openai_client import EndpointSource
 from evaluation.sampling import Sampling
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError

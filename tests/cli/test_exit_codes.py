@@ -59,13 +59,16 @@ BAD = [
     (("adapt", "/nowhere/at/all"), "'/nowhere/at/all'"),
     (("adapt", "/nowhere", "--set", "adaptation.shots=[]"), "adaptation.shots.*1 item"),
     (("tune", "--sweep", "."), r"--sweep: \. .*folder"),
-    (("tune", "--sweep", "s.yaml", "--set", "training.algorithm=gdpo"), "training.algorithm.*gdpo"),
+    (
+        ("tune", "--sweep", "s.yaml", "--set", "training.algorithm=gropo"),
+        "training.algorithm.*gropo",
+    ),
     (
         (
             *("tune", "--sweep", "s.yaml", "--set"),
-            "tuning.space.training.algorithm={choice: [grpo, gdpo]}",
+            "tuning.space.training.algorithm={choice: [grpo, gropo]}",
         ),
-        "training.algorithm.*gdpo",
+        "training.algorithm.*gropo",
     ),
     (
         ("train", "--show", "--set", "training.learning_rate=.inf"),

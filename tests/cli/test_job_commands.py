@@ -25,7 +25,7 @@ from resources.progress import Progress
 from resources.ray.head import HOLDERS
 from resources.run_record import PipelineRun
 from resources.settings import Settings
-from rewards.composite import RewardConfig
+from rewards.config import RewardConfig
 from tests.journeys.demo_run import wait_until
 from tests.open_runs import open_test_run
 from verl_jobs import faults, samples

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.promotion.gate import Rate, decide
+from evaluation.promotion.gate import decide
+from evaluation.promotion.rate import Rate
 from evaluation.reports.facts import (
     BenchmarkScore,
     Curve,

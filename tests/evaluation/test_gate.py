@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.promotion.gate import Decision, Incomparable, Policy, decide, regressed
+from evaluation.promotion.gate import Decision, decide
+from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import Incomparable
+from evaluation.promotion.regression import regressed
 from evaluation.scorecard import Scorecard
 from tests.evaluation.scorecards import BETTER, LUCKY, OLD, card
 

@@ -8,17 +8,12 @@ from collections.abc import Sequence
 import pytest
 from pydantic import ValidationError
 
-from evaluation.promotion.gate import (
-    Check,
-    Decision,
-    Facts,
-    Gate,
-    Incomparable,
-    Policy,
-    announced,
-    decide,
-)
+from evaluation.promotion.checks import Check, Facts
+from evaluation.promotion.gate import Decision, decide
+from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import Incomparable
 from evaluation.scorecard import Scorecard
+from evaluation.statistics.alpha_spending import Gate
 from tests.evaluation.scorecards import BETTER, OLD, card, counted
 
 GATES = tuple(
@@ -170,11 +165,6 @@ def test_the_clean_score_is_reported_with_the_full_score() -> None:
     [clean] = decision.clean
     assert (clean.left_out, clean.after and clean.after.tasks) == (2, 398)
     assert re.search(r"2 tasks of heldout.*training data", "\n".join(decision.reasons))
-
-
-def test_the_power_is_known_before_there_is_a_challenger() -> None:
-    assert re.search(r"400 tasks of heldout.*8\.0 points.*pass@1", announced(OLD, Policy()))
-    assert "too few" in announced(card("old", [1, 0, 1]), Policy())
 
 
 @pytest.mark.parametrize(

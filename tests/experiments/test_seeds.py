@@ -16,7 +16,7 @@ from experiments.seeds import report, summary
 from experiments.study import Study, outcome, study_id
 from resources.config.profile import Profile
 from resources.config.tuning import Tuning
-from rewards.composite import RewardConfig
+from rewards.config import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, TrainingJob
 

@@ -17,12 +17,8 @@ import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.completions import Completion
-from evaluation.generation.completion_sources import (
-    EndpointSource,
-    GenerationReport,
-    Source,
-    generate_completions,
-)
+from evaluation.generation.completion_sources import GenerationReport, Source, generate_completions
+from evaluation.generation.openai_client import EndpointSource
 from evaluation.sampling import Sampling
 from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks

@@ -103,7 +103,6 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
     [report] = json.loads((tmp_path / "contamination.json").read_text(encoding="utf-8"))
     assert report["removed"]
     assert {row["gated_id"] for row in report["resembles"]} == {"toy/g"}
-    assert "| toy/c | toy/g |" in (tmp_path / "contamination.md").read_text(encoding="utf-8")
     assert (
         "<mark>" in (tmp_path / "contamination.html").read_text(encoding="utf-8")
         or how == "same solution"

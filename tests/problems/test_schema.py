@@ -285,11 +285,6 @@ def test_a_file_of_a_newer_schema_is_refused(tmp_path: Path) -> None:
         read_parquet(path)
 
 
-def test_unreadable_text_is_refused_on_writing(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match=r"toy/1: .*statement"):
-        write_parquet([toy(statement="\ud800")], tmp_path / "set.parquet")
-
-
 def test_a_record_of_plain_json_is_enough() -> None:
     record = json.loads(
         '{"problem_id": "a/1", "source": "a", "statement": "s", "style": "stdio", "tests": '

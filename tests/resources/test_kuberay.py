@@ -16,7 +16,7 @@ from resources.config.load import ProfileError, load_profile
 from resources.config.profile import Profile
 from resources.ray.kuberay import ray_cluster, ray_job
 from resources.ray.private import Joined
-from rewards.composite import RewardConfig
+from rewards.config import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer import preemption_hook

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rewards.battery.battery import HACKS, run_battery
-from rewards.battery.cases import CODE
-from rewards.composite import CompositeReward, Reward, RewardConfig
-from rewards.config import Weights
+from rewards.battery.battery import run_battery
+from rewards.battery.cases import CODE, HACKS
+from rewards.composite import CompositeReward, Reward
+from rewards.config import RewardConfig, Weights
 from rewards.judging import Judged
 from rewards.score import Score
 from sandbox.protocol import Verdict

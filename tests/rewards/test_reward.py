@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from problems.columns import ProblemError
-from rewards.battery.battery import BatteryRow, run_battery
+from rewards.battery.attempts import BatteryRow
+from rewards.battery.battery import run_battery
 from rewards.battery.cases import CODE, MEDIAN
-from rewards.composite import Reward, RewardConfig, Weights, reward_hash, score_answers
+from rewards.composite import Reward, reward_hash, score_answers
+from rewards.config import RewardConfig, Weights
 from rewards.question import RewardTask
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox

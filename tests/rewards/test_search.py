@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from rewards.battery.attempts import BOUND
+from rewards.battery.attempts import BOUND, BatteryRow
 from rewards.battery.constructs import STATEMENTS
 from rewards.battery.mutations import of_costs, of_programs, of_text
 from rewards.battery.patterns import example
-from rewards.battery.search import FoundExploit, JudgedPrograms, judge_known_programs, search
+from rewards.battery.search import JudgedPrograms, judge_known_programs, search
 from rewards.battery.search_problems import search_problems
-from rewards.composite import CompositeReward, Reward, RewardConfig
+from rewards.composite import CompositeReward, Reward
+from rewards.config import RewardConfig
 from rewards.judging import judge
 from rewards.own import OwnReward
 from sandbox.protocol import Verdict
@@ -103,7 +104,7 @@ def test_the_search_is_reproducible(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path
 ) -> None:
     reward = OwnReward(write("binary", SOUND["binary"], tmp_path))
-    runs: list[list[FoundExploit]] = [
+    runs: list[list[BatteryRow]] = [
         list(search(reward, sandbox, seed=seed, known=known[:1])) for seed in (5, 5)
     ]
     assert runs[0] == runs[1]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from problems.schema import Problem
-from rewards.composite import CompositeReward, Reward, RewardConfig, score_answers
-from rewards.config import QUALITY
+from rewards.composite import CompositeReward, Reward, score_answers
+from rewards.config import QUALITY, RewardConfig
 from rewards.own import OwnReward
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox

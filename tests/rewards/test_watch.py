@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.battery.cases import CODE, HACKS, MEDIAN
-from rewards.composite import Reward, RewardConfig, score_answers
+from rewards.composite import Reward, score_answers
+from rewards.config import RewardConfig
 from rewards.watch import (
     DENIED,
     GAP,

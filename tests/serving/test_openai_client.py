@@ -25,12 +25,11 @@ from artifacts.tensors import weights_hash
 from decoding.draws import nth_seed
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.generation.completion_sources import (
-    EndpointSource,
     FolderSource,
     GenerationReport,
     generate_completions,
 )
-from evaluation.generation.openai_client import MissingCompletions
+from evaluation.generation.openai_client import EndpointSource, MissingCompletions
 from evaluation.sampling import Sampling
 from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks

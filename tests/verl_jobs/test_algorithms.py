@@ -203,39 +203,6 @@ def test_grpo_passk_rewards_only_the_best_completion_by_its_margin() -> None:
     near(advantages("grpo_passk"), same(expected))
 
 
-def test_gdpo_normalises_each_reward_separately() -> None:
-    from omegaconf import OmegaConf
-    from verl.trainer.ppo.core_algos import get_adv_estimator_fn
-
-    parts = {"tests_passed": [1.0, 0.5, 0.0, 0.0, 1.0], "format": [1.0, 1.0, 0.0, 0.0, 1.0]}
-    batch = {
-        "prompts": torch.ones(5, 2),
-        "attention_mask": torch.cat([torch.ones(5, 2), mask()], dim=1).long(),
-    }
-    keys = next(line for line in ALGORITHMS["gdpo"].overrides if "gdpo_reward_keys" in line).split(
-        "="
-    )[1]
-    config = OmegaConf.create({"gdpo_reward_keys": keys.strip("[]").split(",")})
-    computed, _ = get_adv_estimator_fn("gdpo")(
-        rewards(),
-        mask(),
-        PROMPTS,
-        config=config,
-        non_tensor_batch={key: np.array(part) for key, part in parts.items()},
-        batch=batch,
-    )
-    total = [0.0] * 5
-    for part in parts.values():
-        for group in GROUPS:
-            group_rewards = [part[at] for at in group]
-            for at in group:
-                total[at] += (part[at] - mean(group_rewards)) / (deviation(group_rewards) + 1e-6)
-    near(
-        [row[:length] for row, length in zip(computed.tolist(), LENGTHS, strict=True)],
-        whitened(same(total)),
-    )
-
-
 # losses: log-probabilities of two completions, old and new
 OLD = [[-1.0, -2.0, -0.5], [-0.7, -1.1]]
 NEW = [[-0.6, -2.5, -0.5], [-1.2, -0.2]]

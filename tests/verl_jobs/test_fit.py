@@ -7,7 +7,7 @@ import pytest
 from verl_jobs.config.scale import Megatron, ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.planner.fit import check_fit
-from verl_jobs.planner.planner import estimate, plan, update_of
+from verl_jobs.planner.planner import estimate, forward_tokens, plan, update_of
 from verl_jobs.planner.shapes import GPUS, SHAPES, DoesNotFit
 
 SEVEN = SHAPES["Qwen/Qwen2.5-Coder-7B"]
@@ -35,7 +35,7 @@ def test_a_model_that_needs_offloading_is_refused_without_it() -> None:
 
 def test_a_too_long_forward_pass_is_refused_with_a_fitting_one() -> None:
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["RTX4090"]
-    small = plan(shape, gpu, 4, training()).micro_batch
+    small = forward_tokens(plan(shape, gpu, 4, training()).training)
     with pytest.raises(DoesNotFit, match=rf"activations .*micro_batch_tokens={small}\b"):
         check_fit(shape, gpu, training(micro_batch_tokens=2 * small))
     check_fit(shape, gpu, training(micro_batch_tokens=small))
@@ -90,7 +90,7 @@ def test_long_completions_need_no_power_of_two() -> None:
     long = training(8, offload="idle").model_copy(
         update={"prompt_tokens": 2048, "answer_tokens": 16_384}
     )
-    tokens = plan(SEVEN, GPUS["A100-80"], 8, long).micro_batch
+    tokens = forward_tokens(plan(SEVEN, GPUS["A100-80"], 8, long).training)
     assert 18_432 <= tokens < 65_536
     assert tokens & (tokens - 1)
 
@@ -100,7 +100,8 @@ def test_shared_sequences_make_long_completions_fit_small_gpus() -> None:
     found = plan(SHAPES["Qwen/Qwen2.5-Coder-1.5B"], GPUS["RTX4090"], 8, long)
     scale = found.training.scale
     assert scale.sequence_parallel > 1
-    assert found.micro_batch * scale.sequence_parallel >= 32_048 > found.micro_batch
+    tokens = forward_tokens(found.training)
+    assert tokens * scale.sequence_parallel >= 32_048 > tokens
 
 
 def test_a_forward_pass_must_hold_the_longest_sequence() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from artifacts.integrity import CorruptArtifact
-from rewards.composite import RewardConfig
+from rewards.config import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, metrics, next_attempt
 

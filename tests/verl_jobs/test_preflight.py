@@ -11,7 +11,7 @@ import pytest
 
 from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem
-from rewards.composite import RewardConfig
+from rewards.config import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.planner.engine import check_engine

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rewards.composite import RewardConfig
+from rewards.config import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import SWEEP, TrainingJob, metrics
 

@@ -34,7 +34,6 @@ class Algorithm:
     # minimum number of scored completions of a problem; with fewer there is no baseline
     least: int = 2
     unrun: str = ""  # why no training has been run with it
-    blocked: str = ""  # why training with it is impossible
 
     @property
     def greedy(self) -> bool:
@@ -176,20 +175,6 @@ ALGORITHMS: dict[str, Algorithm] = {
             _actor("clip_ratio_high", 0.2),
         ),
         unrun=CONFIG_ONLY,
-    ),
-    "gdpo": Algorithm(
-        "GDPO, several rewards normalised apart",
-        "Liu et al. 2026, arXiv:2601.05242",
-        (
-            "for each reward k: A_k = (r_k - its group's mean) / its standard deviation; A = sum "
-            "of A_k, whitened over the batch"
-        ),
-        _estimator("gdpo", "+algorithm.gdpo_reward_keys=[tests_passed,format]"),
-        unrun=CONFIG_ONLY,
-        blocked=(
-            "verl 0.9.1's v1 trainer does not hand the single rewards to the estimator: a run "
-            "would stop at its first step"
-        ),
     ),
     "grpo_passk": Algorithm(
         "GRPO for pass@k",

@@ -50,11 +50,6 @@ class LayoutPlan:
         return self.training.ranks
 
     @property
-    def micro_batch(self) -> int:
-        """Tokens per forward pass and GPU."""
-        return forward_tokens(self.training)
-
-    @property
     def tokens(self) -> int:
         """Tokens that a step trains on, with prompts and completions at maximum length."""
         t = self.training

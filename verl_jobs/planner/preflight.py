@@ -83,8 +83,7 @@ def _chats(path: Path) -> list[list[dict[str, str]]]:
 def check_settings(training: Training) -> None:
     """Raise CannotTrain for settings that cannot be run.
 
-    They are an algorithm without a working implementation, a trace of steps beyond the last, and a
-    version of verl without an adapter.
+    They are a trace of steps beyond the last, and a version of verl without an adapter.
     """
     try:
         installed()
@@ -94,11 +93,6 @@ def check_settings(training: Training) -> None:
         raise CannotTrain(
             f"training.trace: step {beyond[0]} is after the last step, {training.steps}: choose "
             "earlier steps"
-        )
-    if training.method.blocked:
-        raise CannotTrain(
-            f"training.algorithm {training.algorithm} cannot be run: {training.method.blocked}: "
-            "choose another (--show prints it)"
         )
 
 
