@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from artifacts.integrity import CorruptArtifact
@@ -22,6 +23,7 @@ from resources.registry.ledger import Entry, champions, previous_of
 from resources.registry.releases import Release, deployed
 from resources.run_record import RunRecord, locked, newest_id, records
 
+SETTLED = timedelta(hours=1)  # a dataset younger than this may not have been pointed at yet
 STARTS = ("base_model", "sft_checkpoint")  # each training may begin from the present ones
 
 
@@ -57,7 +59,8 @@ def collect(
             for record in known
             if record.state == "open" and record.champion
         }
-        unnamed = _unnamed(store, {name.partition("--")[0] for name in names}, hashes)
+        ended = {record.id for record in known} - names
+        unnamed = _unnamed(store, ended, {name.partition("--")[0] for name in names}, hashes)
         removals = [
             Removal(store.at(manifest), store.size(manifest), reason)
             for manifest, reason in unnamed
@@ -70,6 +73,13 @@ def collect(
             removals.append(Removal(str(folder), size_of(folder), f"{record.id} has ended"))
             if not dry_run:
                 shutil.rmtree(folder)
+        copies = f"trainings/{record.id}"  # of its saves, in an object store
+        ended = record.state != "open" and not storage.keep_saves
+        if ended and not store.is_local and store.folder.has(copies):
+            size = store.folder.size(copies)
+            removals.append(Removal(store.folder.at(copies), size, f"{record.id} has ended"))
+            if not dry_run:
+                store.folder.remove(copies)
     if not dry_run:
         store.sweep()
     return removals
@@ -90,10 +100,14 @@ def _versions(history: Sequence[Entry], releases: Sequence[Release], count: int)
     }
 
 
-def _unnamed(store: Store, names: set[str], hashes: set[str]) -> list[tuple[Manifest, str]]:
+def _unnamed(
+    store: Store, ended: set[str], names: set[str], hashes: set[str]
+) -> list[tuple[Manifest, str]]:
     """Return checkpoints and datasets that nothing names, each with the reason.
 
-    names, hashes: of the checkpoints that stay. Datasets that they were made from stay too.
+    ended: names of checkpoints whose runs have ended. names, hashes: of the checkpoints that stay.
+    Datasets that they were made from stay too. Other homes may use an object store, so there only
+    checkpoints of this home's runs are returned.
     """
     index = ManifestIndex.of(store)
     if index.damaged:
@@ -106,9 +120,12 @@ def _unnamed(store: Store, names: set[str], hashes: set[str]) -> list[tuple[Mani
         if (kind == "datasets" or name in STARTS) and (artifact := store.current(kind, name))
     }
 
+    young = (datetime.now(UTC) - SETTLED).isoformat(timespec="seconds")
+
     def stays(manifest: Manifest) -> bool:
         return (
             present.get((manifest.kind, manifest.name)) == manifest.key
+            or (manifest.kind == "datasets" and manifest.created_at > young)
             or manifest.name in names
             or manifest.content_hash in hashes
         )
@@ -129,6 +146,10 @@ def _unnamed(store: Store, names: set[str], hashes: set[str]) -> list[tuple[Mani
         (each, reasons[each.kind])
         for each in every
         if each.kind in reasons
+        and (
+            each.name in ended
+            or (store.is_local and (each.kind == "datasets" or each.name in STARTS))
+        )
         and not stays(each)
         and not (each.kind == "datasets" and each.content_hash in needed)
         and store.has(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -13,6 +14,7 @@ from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact
 from pipelines.history import forget_runs
+from resources import retention
 from resources.config.infrastructure import Storage
 from resources.home import Home
 from resources.registry.ledger import NothingToRollBack
@@ -131,7 +133,7 @@ def test_an_ended_training_keeps_as_many_saves_as_the_profile_says(
 
 
 def test_a_dataset_stays_while_a_kept_checkpoint_was_made_from_it(
-    home_builder: HomeBuilder,
+    home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used, _, present = (dataset(home_builder, text) for text in ("1", "2", "3"))
     store = home_builder.run_context.store
@@ -143,6 +145,8 @@ def test_a_dataset_stays_while_a_kept_checkpoint_was_made_from_it(
         )
         store.publish(folder, manifest)
     open_test_run(home_builder.run_context.home.runs, "chain-0001")
+    assert removed(home_builder) == []  # it may be about to become the current one
+    monkeypatch.setattr(retention, "SETTLED", timedelta(seconds=-1))
     assert [Path(each.path).name for each in removed(home_builder)] == ["2"]
     store.verify(used)
     store.verify(present)
@@ -206,12 +210,19 @@ def test_artifacts_of_an_object_store_are_removed_there_and_in_the_cache(
                 run_id=name,
                 against=before.checkpoint_hash if before else None,
             )
+        for name in "ab":
+            open_test_run(context.home.runs, name).change(state="done")
+        store.folder.put_bytes(b"save", "trainings/a/1f0c/saves/global_step_5/whole")
         removals = collect(context.home, store, context.ledger.history(), [], Storage())
         assert [(each.path, each.bytes > 0) for each in removals] == [
-            (f"{url}/checkpoints/a/a", True)
+            (f"{url}/checkpoints/a/a", True),
+            (f"{url}/trainings/a", True),
         ]
+        assert store.folder.names("trainings") == []
         assert store.folder.names("checkpoints/a/a") == [REMOVED]
         assert [path.name for path in (store.cache / "checkpoints/a/a").iterdir()] == [REMOVED]
+        another = Home(context.home.path.with_name("another home"))  # its runs are not known there
+        assert collect(another, store, context.ledger.history(), [], Storage(keep_versions=1)) == []
         assert store.folder.names("checkpoints/b/b") == ["manifest.json", "model.safetensors"]
 
 
