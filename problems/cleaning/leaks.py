@@ -78,7 +78,8 @@ def find_leaks(
             if file:
                 file.append({"key": key, "leak": asdict(leak)} for key, leak in found.items())
             known |= found
-            size = max(1, min(MAX_PART, int(len(part) * PART_S / (monotonic() - started))))
+            size = int(len(part) * PART_S / (monotonic() - started))
+            size = max(FIRST_PART, min(MAX_PART, size))  # a part has costs of its own
             on_progress(sum(key in known for key in keys), len(keys))
     finally:
         if file:
