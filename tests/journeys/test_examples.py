@@ -113,8 +113,8 @@ def train_tiny(
     return job
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1500)
+@pytest.mark.slow
+@pytest.mark.timeout(500)
 def test_one_run_uses_every_kind_of_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PPO with a critic, as in examples/ppo.yaml, for one step."""
     page = (ROOT / "docs" / "how-to" / "write-a-plugin.md").read_text(encoding="utf-8")
