@@ -52,11 +52,11 @@ def command(
     for each in removals:
         table.add_row(f"{each.bytes / 2**20:,.1f} MiB", each.path, each.reason)
     console.print(table)
-    total = sum(each.bytes for each in removals) / 2**30
+    total = sum(each.bytes for each in removals) / 2**20
     would = "Would remove" if dry_run else "Removed"
     print_text(
         console,
-        f"{would} {total:.2f} GiB, and {len(runs)} runs of Dagster that ended more than "
+        f"{would} {total:,.1f} MiB, and {len(runs)} runs of Dagster that ended more than "
         f"{storage.keep_days} days ago",
     )
 
