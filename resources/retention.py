@@ -74,8 +74,8 @@ def collect(
             if not dry_run:
                 shutil.rmtree(folder)
         copies = f"trainings/{record.id}"  # of its saves, in an object store
-        ended = record.state != "open" and not storage.keep_saves
-        if ended and not store.is_local and store.folder.has(copies):
+        superfluous = record.state != "open" and not storage.keep_saves
+        if superfluous and not store.is_local and store.folder.has(copies):
             size = store.folder.size(copies)
             removals.append(Removal(store.folder.at(copies), size, f"{record.id} has ended"))
             if not dry_run:
