@@ -108,7 +108,7 @@ def _metadata(artifact: Artifact, job: TrainingJob, rows: Artifact) -> dict[str,
     by_step = {int(step): share for step, share in facts["validation_by_step"].items()}
     return {
         "headline": _headline(by_step, facts, row_facts["validation"]),
-        "training": dg.MetadataValue.md(training_picture(history, row_facts["validation"])),
+        "training": dg.MetadataValue.md(training_picture(history)),
         "step": facts["step"],
         "problems": row_facts["train"],
         "not_trained_on": dg.MetadataValue.md(explained(row_facts["not_trained_on"]) or "none"),
