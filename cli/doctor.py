@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
+from cli.display.findings import finding_table
 from cli.display.screen import screen
 from pipelines.watch.text import print_text
 from resources.doctor import findings
@@ -17,16 +16,9 @@ from resources.settings import Settings
 
 def show_doctor(settings: Settings, console: Console) -> int:
     """Print a line for each part. Return 1 if the profile cannot train here, else 0."""
-    table, blocked = Table.grid(padding=(0, 2)), list[str]()
-    table.add_column(no_wrap=True)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for finding in findings(settings.home, settings.profile):
-        state = "[red]no[/]" if finding.blocks else "[yellow]![/]" if finding.mend else "ok"
-        mend = f"\n→ {escape(finding.mend)}" if finding.mend else ""
-        table.add_row(state, finding.part, escape(finding.found) + mend)
-        blocked += [finding.part] if finding.blocks else []
-    console.print(table)
+    found = list(findings(settings.home, settings.profile))
+    console.print(finding_table(found))
+    blocked = [finding.part for finding in found if finding.blocks]
     name = settings.profile_name
     print_text(
         console,

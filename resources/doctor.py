@@ -12,12 +12,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from resources.capacity import check_machines, gpus_here, memory_gib
 from resources.config.profile import Profile
+from resources.finding import Finding
 from resources.home import Home, NotReady, available_memory_gib
 from sandbox.backends.local import IsolationError
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError
@@ -31,17 +31,7 @@ ATTENTION = "flash-attn"  # the package of flash_attention_2, verl's default
 ATTENTION_MODULE = "flash_attn.flash_attn_interface"
 
 
-@dataclass(frozen=True)
-class MachineCheck:
-    """One part of the machine."""
-
-    part: str
-    found: str
-    mend: str = ""  # what to do; empty: nothing
-    blocks: bool = False  # whether the profile cannot train without it
-
-
-def findings(home: Home, profile: Profile) -> Iterator[MachineCheck]:
+def findings(home: Home, profile: Profile) -> Iterator[Finding]:
     """Yield a finding for each part that a training of this profile uses."""
     on_gpus = profile.training.engine != "hf"
     yield from _packages(profile.training)
@@ -51,18 +41,18 @@ def findings(home: Home, profile: Profile) -> Iterator[MachineCheck]:
     yield _layout(profile)
 
 
-def _packages(training: Training) -> Iterator[MachineCheck]:
+def _packages(training: Training) -> Iterator[Finding]:
     engine = training.engine
     names = ["verl", "torch", "transformers", "ray"]
     names += [engine] if engine not in ("hf", *names) else []
     versions = {name: _version(name) for name in names}
-    yield MachineCheck(
+    yield Finding(
         "packages", ", ".join(f"{name} {version or '-'}" for name, version in versions.items())
     )
     if engine == "hf":
         return
     fault = import_fault(engine)
-    yield MachineCheck(
+    yield Finding(
         "engine",
         fault or f"{engine} {versions[engine]} can be imported",
         f"install {engine} in this environment, built for this torch" if fault else "",
@@ -70,7 +60,7 @@ def _packages(training: Training) -> Iterator[MachineCheck]:
     )
     fault = import_fault(ATTENTION_MODULE)
     parallel = training.scale.sequence_parallel
-    yield MachineCheck(
+    yield Finding(
         "attention kernels",
         f"torch's own ({fault})" if fault else f"{ATTENTION} {_version(ATTENTION)}",
         "install flash-attn for faster updates"
@@ -81,19 +71,19 @@ def _packages(training: Training) -> Iterator[MachineCheck]:
     )
 
 
-def _gpus(needed: bool) -> Iterator[MachineCheck]:
+def _gpus(needed: bool) -> Iterator[Finding]:
     gpus = gpus_here()
     names = ", ".join(f"{gpu.name} ({gpu.memory / GIB:.0f} GiB)" for gpu in gpus)
     driver = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     lacks = "install NVIDIA's driver, or start the container with --gpus all"
-    yield MachineCheck(
+    yield Finding(
         "driver", driver or "none", lacks if needed and not driver else "", needed and not driver
     )
-    yield MachineCheck("GPUs", names or "none", "", blocks=needed and not gpus)
+    yield Finding("GPUs", names or "none", "", blocks=needed and not gpus)
     if needed or gpus:
         cuda = _python("import torch as t; print(t.version.cuda or 'none', t.cuda.is_available())")
         usable = cuda.endswith("True")
-        yield MachineCheck(
+        yield Finding(
             "CUDA in torch",
             cuda.replace(" True", ", usable").replace(" False", ", not usable"),
             "" if usable else "install a build of torch with CUDA that this driver supports",
@@ -101,16 +91,16 @@ def _gpus(needed: bool) -> Iterator[MachineCheck]:
         )
 
 
-def _memory(home: Home, profile: Profile, on_gpus: bool) -> Iterator[MachineCheck]:
+def _memory(home: Home, profile: Profile, on_gpus: bool) -> Iterator[Finding]:
     needed, available = memory_gib(profile), available_memory_gib()
-    yield MachineCheck(
+    yield Finding(
         "memory",
         f"{available:.1f} GiB available, {needed:.1f} needed, {len(os.sched_getaffinity(0))} cores",
         "" if available >= needed else "close other programs, or use a smaller profile",
         blocks=available < needed,
     )
     disk = shutil.disk_usage(_existing(home.path)).free / GIB
-    yield MachineCheck(
+    yield Finding(
         "disk",
         f"{disk:.0f} GiB free under {home.path}, {profile.needs.disk_gib:g} needed",
         "" if disk >= profile.needs.disk_gib else "free some, or set RATCHET_HOME to another disk",
@@ -118,7 +108,7 @@ def _memory(home: Home, profile: Profile, on_gpus: bool) -> Iterator[MachineChec
     )
     shared = shutil.disk_usage("/dev/shm").free / GIB if Path("/dev/shm").is_dir() else 0.0
     small = on_gpus and shared < SHARED_GIB
-    yield MachineCheck(
+    yield Finding(
         "shared memory",
         f"{shared:.1f} GiB free in /dev/shm",
         f"start the container with --shm-size={SHARED_GIB:.0f}g, or mount /dev/shm larger"
@@ -127,16 +117,16 @@ def _memory(home: Home, profile: Profile, on_gpus: bool) -> Iterator[MachineChec
     )
 
 
-def _isolation(profile: Profile) -> Iterator[MachineCheck]:
+def _isolation(profile: Profile) -> Iterator[Finding]:
     """Open a sandbox with one worker: it takes the highest level that this machine permits."""
     try:
         with Sandbox(SandboxConfig(workers=1, isolation=profile.sandbox.isolation)) as sandbox:
             level = sandbox.describe()
     except (IsolationError, SandboxError) as error:
-        yield MachineCheck("isolation", str(error), "set sandbox.isolation: auto", blocks=True)
+        yield Finding("isolation", str(error), "set sandbox.isolation: auto", blocks=True)
         return
     bare = level.startswith("bare")
-    yield MachineCheck(
+    yield Finding(
         "isolation",
         level,
         "run as root, or permit user namespaces: sysctl kernel.unprivileged_userns_clone=1 and "
@@ -145,11 +135,9 @@ def _isolation(profile: Profile) -> Iterator[MachineCheck]:
         else "",
     )
     namespaces = _read("/proc/sys/user/max_user_namespaces")
-    yield MachineCheck(
-        "user namespaces", f"at most {namespaces}" if namespaces else "not in the kernel"
-    )
+    yield Finding("user namespaces", f"at most {namespaces}" if namespaces else "not in the kernel")
     grouped = "cgroup" in level.partition(": ")[2]
-    yield MachineCheck(
+    yield Finding(
         "cgroups",
         "limit memory and processes" if grouped else "not available to this user",
         ""
@@ -158,13 +146,13 @@ def _isolation(profile: Profile) -> Iterator[MachineCheck]:
     )
 
 
-def _layout(profile: Profile) -> MachineCheck:
+def _layout(profile: Profile) -> Finding:
     """Say whether the profile's training fits the GPUs that are there."""
     try:
         check_machines(profile)
     except NotReady as error:
-        return MachineCheck("layout", str(error), blocks=True)
-    return MachineCheck("layout", "no fault found")
+        return Finding("layout", str(error), blocks=True)
+    return Finding("layout", "no fault found")
 
 
 def _version(name: str) -> str:

@@ -23,7 +23,8 @@ from pipelines.launch import INTERRUPTED
 from pipelines.process import restore_sigint
 from pipelines.run_worker import BUSY
 from problems.catalogue import add_source
-from resources.doctor import MachineCheck, findings
+from resources.doctor import findings
+from resources.finding import Finding
 from resources.settings import Settings
 
 Device = Literal["cuda", "cpu"]
@@ -74,7 +75,7 @@ def accept(device: Device, folder: Path, console: Console, base: str = "", until
 
 
 def _write(
-    device: Device, folder: Path, settings: Settings, found: Sequence[MachineCheck]
+    device: Device, folder: Path, settings: Settings, found: Sequence[Finding]
 ) -> dict[str, Any]:
     """Judge what is on disk, write it, and return it."""
     evidence = collect(device, folder, settings, found)
@@ -107,11 +108,11 @@ def render(content: dict[str, Any]) -> str:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(content)
 
 
-def _found(folder: Path, settings: Settings) -> list[MachineCheck]:
+def _found(folder: Path, settings: Settings) -> list[Finding]:
     """Return the doctor's findings from before the run: during it, memory is taken."""
     path = folder / MACHINE
     if path.exists():
-        found = [MachineCheck(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
+        found = [Finding(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
         if not any(finding.blocks for finding in found):
             return found
     found = list(findings(settings.home, settings.profile))
@@ -119,7 +120,7 @@ def _found(folder: Path, settings: Settings) -> list[MachineCheck]:
     return found
 
 
-def _machine(found: Sequence[MachineCheck]) -> dict[str, str]:
+def _machine(found: Sequence[Finding]) -> dict[str, str]:
     """Return the machine by part: code and package versions, hardware, and the findings."""
     packages = ", ".join(f"{name} {version}" for name, version in package_versions().items())
     parts = ", ".join(f"{name} {value}" for name, value in hardware().items())

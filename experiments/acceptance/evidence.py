@@ -13,7 +13,7 @@ from assets.stages import CHECKPOINTS
 from experiments.acceptance.drive import KILL, LOAD, RUN, UPDATED, Events, training_folder
 from resources.capacity import gpus_here, shape_of_start
 from resources.config.profile import Profile
-from resources.doctor import MachineCheck
+from resources.finding import Finding
 from resources.home import Home
 from resources.run_record import PipelineRun, RunRecord
 from resources.settings import Settings
@@ -35,7 +35,7 @@ class TrainingRecords:
     """
 
     device: str
-    findings: Sequence[MachineCheck]
+    findings: Sequence[Finding]
     training: Training
     record: RunRecord | None
     rows: Sequence[Row]
@@ -59,7 +59,7 @@ class TrainingRecords:
 
 
 def collect(
-    device: str, folder: Path, settings: Settings, findings: Sequence[MachineCheck]
+    device: str, folder: Path, settings: Settings, findings: Sequence[Finding]
 ) -> TrainingRecords:
     """Read the folder. Raises CorruptArtifact for a file that was changed afterwards."""
     home, profile = settings.home, settings.profile

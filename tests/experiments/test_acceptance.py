@@ -16,7 +16,7 @@ from experiments.acceptance.checks import DIFFERENCE, LOG_DIFFERENCE, MEMORY, re
 from experiments.acceptance.drive import UPDATED, Events, settings_of
 from experiments.acceptance.evidence import TrainingRecords, with_rates
 from resources.capacity import shape_of_start
-from resources.doctor import MachineCheck
+from resources.finding import Finding
 from resources.run_record import RunRecord
 from verl_jobs.planner.planner import estimate
 from verl_jobs.planner.shapes import GIB, GPUS, Gpu
@@ -46,7 +46,7 @@ def good() -> TrainingRecords:
     )  # fmt: skip
     return TrainingRecords(
         device="cuda",
-        findings=[MachineCheck("driver", "590")],
+        findings=[Finding("driver", "590")],
         training=TRAINING,
         record=record,
         rows=[row(step) for step in range(1, TRAINING.steps + 1)],
@@ -75,7 +75,7 @@ def test_every_part_of_a_good_run_passes() -> None:
 @pytest.mark.parametrize(
     ("fault", "check"),
     [
-        ({"findings": [MachineCheck("driver", "none", blocks=True)]}, "machine"),
+        ({"findings": [Finding("driver", "none", blocks=True)]}, "machine"),
         ({"rows": [row(1) | {"perf/total_num_tokens": 0}, row(20)]}, "engine"),
         ({"kill": {"step": 6, "fsdp": {"FSDP_version": 1}}}, "training"),
         ({"rows": [row(step) for step in range(1, 20)]}, "training"),

@@ -11,13 +11,14 @@ from rich.console import Console
 from cli.doctor import show_doctor
 from resources.config.load import load_profile
 from resources.config.profile import Profile
-from resources.doctor import MachineCheck, findings
+from resources.doctor import findings
+from resources.finding import Finding
 from resources.home import Home
 from resources.settings import Settings
 from tests.resources.test_capacity import listing
 
 
-def found(home: Path, profile: Profile) -> dict[str, MachineCheck]:
+def found(home: Path, profile: Profile) -> dict[str, Finding]:
     needs = profile.needs.model_copy(update={"disk_gib": 0.0, "memory_gib": 0.0})
     update = {"needs": needs}
     return {each.part: each for each in findings(Home(home), profile.model_copy(update=update))}

@@ -1,0 +1,103 @@
+"""Whether a home is well: its champion, disk, daemon and last night.
+
+In: the settings, Dagster's instance, the time. Out: findings; nothing is changed. `ratchet health`
+prints them, for cron and for probes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+
+from artifacts.integrity import CorruptArtifact, check_champion
+from pipelines.freshness import longest_interval
+from resources import lease
+from resources.finding import Finding
+from resources.home import NotReady
+from resources.registry.ledger import LedgerChanged, champion_of, named
+from resources.registry.ledger_database import LedgerUnreachable
+from resources.settings import Settings
+
+NIGHTLY = "nightly_retraining"
+SILENT_S = 300.0  # a daemon's threads report every 30 seconds
+
+
+def findings(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Iterator[Finding]:
+    """Yield a finding for each part."""
+    yield _champion(settings)
+    yield _disk(settings)
+    yield _training(settings)
+    yield _daemon(settings, instance, now)
+    yield _night(settings, instance, now)
+
+
+def _champion(settings: Settings) -> Finding:
+    """The ledger can be read, and the champion's files are those that it names."""
+    try:
+        champion = champion_of(settings.history)
+        if champion is None:
+            return Finding("champion", "none yet", "`ratchet demo` makes the first")
+        folder = Path(champion.path)
+        known = folder.with_name(f".{folder.name}.files.json")
+        check_champion(folder, champion.checkpoint_hash, known)
+    except (CorruptArtifact, LedgerChanged, LedgerUnreachable) as error:
+        found, _, mend = str(error).rpartition(": ")
+        return Finding("champion", found, mend, blocks=True)
+    return Finding("champion", f"{named(champion)}, whole")
+
+
+def _disk(settings: Settings) -> Finding:
+    """A run fits on the disk."""
+    needed = settings.profile.needs.disk_gib
+    try:
+        settings.home.check_capacity(disk_gib=needed, memory_gib=0.0)
+    except NotReady as error:
+        found, _, mend = str(error).rpartition(": ")
+        return Finding("disk", found, f"{mend}; `ratchet gc` removes what nothing names", True)
+    return Finding("disk", f"at least {needed:g} GiB free, what a run needs")
+
+
+def _training(settings: Settings) -> Finding:
+    holder = lease.holder(settings.home.lease)
+    return Finding("training", str(holder) if holder else "none")
+
+
+def _daemon(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Finding:
+    """Dagster's daemon reports, where one has run or the profile retrains by itself."""
+    mend = "start `ratchet ui`, which runs the daemon"
+    beats = instance.get_daemon_heartbeats()
+    if not beats:
+        expected = settings.profile.automation.retrain
+        return Finding("daemon", "none has run in this home", mend if expected else "", expected)
+    quiet = {name: now.timestamp() - beat.timestamp for name, beat in beats.items()}
+    name, seconds = max(quiet.items(), key=lambda each: each[1])
+    text = f"{name.lower().replace('_', ' ')} reported {seconds / 60:.0f} min ago"
+    silent = seconds > SILENT_S
+    return Finding("daemon", text, mend if silent else "", blocks=silent)
+
+
+def _night(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Finding:
+    """The last nightly retraining succeeded, and none is missing while the schedule is on."""
+    automation = settings.profile.automation
+    states = [s for s in instance.all_instigator_state() if s.instigator_name == NIGHTLY]
+    if not (states[0].is_running if states else automation.retrain):
+        return Finding("last night", "the nightly retraining is off")
+    runs = instance.get_run_records(dg.RunsFilter(tags={"dagster/schedule_name": NIGHTLY}), limit=1)
+    if not runs:
+        return Finding("last night", "no night has been yet")
+    run, began = runs[0].dagster_run, runs[0].create_timestamp.astimezone(UTC)
+    state = run.status.value.lower().replace("_", " ")
+    text = f"{run.tags.get('dagster/partition', run.run_id[:8])} of {began:%Y-%m-%d %H:%M}: {state}"
+    if run.status is dg.DagsterRunStatus.FAILURE:
+        return Finding("last night", text, "see its page in `ratchet ui`", blocks=True)
+    if now - began > 1.5 * longest_interval(automation.nightly):
+        return Finding(
+            "last night",
+            f"{text}; none since",
+            "see the schedule's ticks in `ratchet ui`",
+            blocks=True,
+        )
+    return Finding("last night", text)

@@ -1,0 +1,126 @@
+"""`ratchet health` says whether a home is well, for cron and for probes."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+from dagster._daemon.types import DaemonHeartbeat
+
+from pipelines.health import NIGHTLY, findings
+from resources.finding import Finding
+from resources.settings import Settings
+from tests.cli.conftest import Called
+from tests.pipelines.home_builder import HomeBuilder
+
+NOW = datetime.now(UTC)
+
+
+def found(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, *changes: str, now: datetime = NOW
+) -> dict[str, Finding]:
+    settings = Settings(home_builder.run_context.home, "small", changes)
+    return {each.part: each for each in findings(settings, instance, now)}
+
+
+def night(instance: dg.DagsterInstance, *, fails: bool = False) -> None:
+    """Run a job as the nightly schedule does."""
+
+    @dg.op
+    def train() -> None:
+        if fails:
+            raise RuntimeError("no")
+
+    @dg.job
+    def job() -> None:
+        train()
+
+    job.execute_in_process(
+        instance=instance, raise_on_error=False, tags={"dagster/schedule_name": NIGHTLY}
+    )
+
+
+def beat(instance: dg.DagsterInstance, seconds: float) -> None:
+    instance.add_daemon_heartbeat(DaemonHeartbeat(NOW.timestamp() - seconds, "SENSOR", "id", []))
+
+
+def test_a_home_with_a_whole_champion_is_well(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    home_builder.promoted("a")
+    parts = found(home_builder, instance)
+    assert parts["champion"].found == "version 1 (a), whole"
+    assert not [part for part, finding in parts.items() if finding.blocks]
+
+
+def test_a_changed_champion_is_not_well(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    champion = home_builder.promoted("a")
+    (champion.path / "model.safetensors").write_text("other", encoding="utf-8")
+    finding = found(home_builder, instance)["champion"]
+    assert finding.blocks
+    assert "model.safetensors: was changed" in finding.found
+    assert "backup" in finding.mend
+
+
+def test_a_disk_without_room_for_a_run_is_not_well(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    finding = found(home_builder, instance, "needs.disk_gib=1e9")["disk"]
+    assert finding.blocks
+    assert "ratchet gc" in finding.mend
+
+
+@pytest.mark.parametrize(("seconds", "blocks"), [(20.0, False), (3600.0, True)])
+def test_a_silent_daemon_is_not_well(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, seconds: float, blocks: bool
+) -> None:
+    beat(instance, seconds)
+    assert found(home_builder, instance)["daemon"].blocks is blocks
+
+
+@pytest.mark.parametrize("retrain", ["true", "false"])
+def test_a_daemon_is_missed_where_the_profile_retrains(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, retrain: str
+) -> None:
+    parts = found(home_builder, instance, f"automation.retrain={retrain}")
+    assert parts["daemon"].blocks is (retrain == "true")
+
+
+def test_a_failed_night_is_not_well(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    night(instance, fails=True)
+    finding = found(home_builder, instance, "automation.retrain=true")["last night"]
+    assert finding.blocks
+    assert "failure" in finding.found
+
+
+@pytest.mark.parametrize(("hours", "blocks"), [(30, False), (40, True)])
+def test_a_night_that_did_not_happen_is_missed(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, hours: int, blocks: bool
+) -> None:
+    night(instance)
+    now = NOW + timedelta(hours=hours)
+    finding = found(home_builder, instance, "automation.retrain=true", now=now)["last night"]
+    assert finding.blocks is blocks
+
+
+def test_no_night_is_missed_while_the_schedule_is_off(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    night(instance, fails=True)
+    assert not found(home_builder, instance)["last night"].blocks
+
+
+def test_the_exit_code_is_the_answer(home_builder: HomeBuilder, ratchet: Called) -> None:
+    home = home_builder.run_context.home
+    assert ratchet(home.path, "health")[0] == 0
+    champion = home_builder.promoted("a")
+    (champion.path / "model.safetensors").unlink()
+    code, output, _ = ratchet(home.path, "health", "--json")
+    assert code == 1
+    assert json.loads(output)[0]["blocks"]
