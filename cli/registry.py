@@ -89,14 +89,20 @@ def _table(versions: list[dict[str, Any]]) -> Table:
 class Action(StrEnum):
     show = "show"
     verify = "verify"
+    head = "head"
 
 
-def verify(settings: Settings, console: Console) -> int:
+def verify(settings: Settings, console: Console, kept: str = "") -> int:
     """Check every entry of the ledger, the champion's files and all files of the home that have a
-    hash. Raises LedgerChanged and CorruptArtifact.
+    hash. kept: the ledger's head at an earlier time. Raises LedgerChanged and CorruptArtifact.
     """
     ledger = settings.ledger
     ledger.check_file()
+    if kept:
+        try:
+            ledger.check_head(kept)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--head") from error
     number, head = ledger.head()
     ledger.compare(
         {record.id: record.decision for record in readable(settings.home.runs) if record.decision}
@@ -130,8 +136,16 @@ def verify(settings: Settings, console: Console) -> int:
 
 def command(
     action: Annotated[
-        Action, typer.Argument(help="verify: check the ledger and every file that has a hash.")
+        Action,
+        typer.Argument(
+            help="verify: check the ledger and every file that has a hash. "
+            "head: print the ledger's head, to be kept elsewhere."
+        ),
     ] = Action.show,
+    head: Annotated[
+        str,
+        typer.Option(help="With verify: a head printed earlier; the ledger must continue it."),
+    ] = "",
     as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
@@ -141,7 +155,11 @@ def command(
     """
     settings = Settings.read(profile)
     if action is Action.verify:
-        raise typer.Exit(verify(settings, Console(soft_wrap=True)))
+        raise typer.Exit(verify(settings, Console(soft_wrap=True), head))
+    if action is Action.head:
+        number, content = settings.ledger.head()
+        print(f"{number}:{content}")
+        return
     raise typer.Exit(show_registry(settings, screen(), as_json=as_json))
 
 

@@ -100,6 +100,24 @@ class Ledger:
             entries = self._entries(cursor) if cursor else []
             return len(entries), (recorded_hashes(cursor) or [""])[-1] if cursor else ""
 
+    def check_head(self, head: str) -> None:
+        """Raise LedgerChanged unless the ledger begins with the entries that had this head.
+
+        head: `NUMBER:HASH`, kept from an earlier `head`. The entries' hashes lie beside them, so
+        whoever may write the file can replace both; a head that is kept elsewhere shows it. Raises
+        ValueError for another form.
+        """
+        number, _, expected = head.partition(":")
+        if not number.isdigit() or not expected:
+            raise ValueError(f"{head!r} is no head: give NUMBER:HASH, as it was printed")
+        with self._database.reading() as cursor:
+            hashes = recorded_hashes(cursor) if cursor and self._entries(cursor) else []
+        if hashes[int(number) - 1 : int(number)] != [expected]:
+            raise LedgerChanged(
+                f"{self.place}: entry {number} had another hash when its head was kept, or is "
+                "missing: put a backup in its place; nothing is promoted until then"
+            )
+
     def check_file(self) -> None:
         """Raise LedgerChanged where the database's own structure is damaged."""
         if damage := self._database.damage():

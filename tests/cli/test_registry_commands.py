@@ -34,6 +34,7 @@ from resources.home import NotReady
 from resources.registry.ledger import NothingToRollBack
 from resources.registry.versions import UnknownVersion
 from resources.settings import Settings
+from tests.cli.conftest import Called
 from tests.pipelines.home_builder import HomeBuilder, scorecard_of
 
 pytestmark = pytest.mark.timeout(600)  # MLflow creates its tables, slowly on a busy machine
@@ -327,3 +328,30 @@ def test_mlflow_is_synced_if_behind_and_at_each_start(
     assert len(tick("another start").run_requests or []) == 1
     home_builder.promoted("new")
     assert len(tick(first.cursor).run_requests or []) == 1
+
+
+def test_a_ledger_that_was_written_anew_does_not_continue_a_kept_head(
+    home_builder: HomeBuilder, ratchet: Called
+) -> None:
+    home_builder.promoted("a")
+    path = home_builder.run_context.home.path
+    head = ratchet(path, "registry", "head")[1].strip()
+    home_builder.promoted("b")
+    assert ratchet(path, "registry", "verify", "--head", head)[0] == 0
+    home_builder.run_context.home.ledger.unlink()  # and its hashes with it
+    for name in ("c", "d"):
+        home_builder.promoted(name)
+    code, _, errors = ratchet(path, "registry", "verify", "--head", head)
+    assert code == 2
+    assert "entry 1 had another hash when its head was kept" in errors
+
+
+@pytest.mark.parametrize("head", ["1", "x:abc", ":"])
+def test_a_head_of_another_form_is_refused(
+    home_builder: HomeBuilder, ratchet: Called, head: str
+) -> None:
+    code, _, errors = ratchet(
+        home_builder.run_context.home.path, "registry", "verify", "--head", head
+    )
+    assert code == 2
+    assert "NUMBER:HASH" in errors
