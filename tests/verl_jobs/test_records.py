@@ -168,8 +168,8 @@ def test_a_review_that_teaches_nothing_is_left_out_with_the_reason(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"problem_id": "embedded/trian/x"}, r"human\.jsonl: row 0: no problem .*did you mean"),
-        ({"coment": "x"}, r"human\.jsonl: row 0: coment: "),
+        ({"problem_id": "embedded/trian/x"}, r"human\.jsonl: line 1: no problem .*did you mean"),
+        ({"coment": "x"}, r"human\.jsonl: line 1: coment: "),
     ],
 )
 def test_a_wrong_row_is_refused_by_name(
