@@ -13,7 +13,6 @@ from pathlib import Path
 import dagster as dg
 
 from artifacts.integrity import CorruptArtifact, check_champion
-from pipelines.freshness import longest_interval
 from resources import lease
 from resources.finding import Finding
 from resources.home import NotReady
@@ -93,6 +92,8 @@ def _night(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> F
     text = f"{run.tags.get('dagster/partition', run.run_id[:8])} of {began:%Y-%m-%d %H:%M}: {state}"
     if run.status is dg.DagsterRunStatus.FAILURE:
         return Finding("last night", text, "see its page in `ratchet ui`", blocks=True)
+    from pipelines.freshness import longest_interval  # it loads all definitions, in seconds
+
     if now - began > 1.5 * longest_interval(automation.nightly):
         return Finding(
             "last night",

@@ -15,11 +15,14 @@ app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def jobs_list(as_json: JsonOption = False) -> None:
-    """List the trainings of this home."""
+def jobs_list(
+    last: Annotated[int, typer.Option(min=1, help="Number of trainings, the newest.")] = 30,
+    as_json: JsonOption = False,
+) -> None:
+    """List the newest trainings of this home."""
     from cli.jobs.show import list_jobs
 
-    raise typer.Exit(list_jobs(Settings.read().home, screen(), as_json=as_json))
+    raise typer.Exit(list_jobs(Settings.read().home, screen(), last=last, as_json=as_json))
 
 
 @app.command("show")

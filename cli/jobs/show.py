@@ -28,16 +28,16 @@ from verl_jobs.samples import CUT
 from verl_jobs.trainer.early_stop import per_token
 
 
-def list_jobs(home: Home, console: Console, *, as_json: bool = False) -> int:
-    """Print one line for each pipeline run, study and training with its progress. Return 2 if a
-    file is damaged, else 0.
+def list_jobs(home: Home, console: Console, *, last: int, as_json: bool = False) -> int:
+    """Print one line for each of the newest pipeline runs, studies and trainings, with its
+    progress. Return 2 if a file is damaged, else 0.
     """
     damage, broken, jobs = Damage(), unreadable(home.runs), list[dict[str, Any]]()
-    for record in readable(home.runs):
-        folder = training_folder(home, record.id)
-        if folder or record.kind in ("pipeline", "study"):
-            with damage.collected():
-                jobs.append(_job_line(home, record, folder, damage))
+    every = ((record, training_folder(home, record.id)) for record in readable(home.runs))
+    trains = [each for each in every if each[1] or each[0].kind in ("pipeline", "study")]
+    for record, folder in trains[-last:]:
+        with damage.collected():
+            jobs.append(_job_line(home, record, folder, damage))
     if as_json:
         print_json(jobs)
     elif jobs:

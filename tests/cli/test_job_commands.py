@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import threading
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from resources.ray.head import HOLDERS
 from resources.run_record import PipelineRun
 from resources.settings import Settings
 from rewards.config import RewardConfig
+from tests.cli.conftest import Called
 from tests.journeys.demo_run import wait_until
 from tests.open_runs import open_test_run
 from verl_jobs import faults, samples
@@ -97,7 +99,9 @@ def output_of(command: object, *arguments: object, settings: Settings | None = N
 
 
 def test_the_list_shows_the_progress_of_each_run(home: Home) -> None:
-    line = next(line for line in output_of(list_jobs).splitlines() if "chain-0001" in line)
+    line = next(
+        line for line in output_of(partial(list_jobs, last=9)).splitlines() if "chain-0001" in line
+    )
     assert all(
         part in line
         for part in ("interrupted", "4 of 20", "0.400", "25.0%", "small training.algorithm=rloo")
@@ -107,7 +111,7 @@ def test_the_list_shows_the_progress_of_each_run(home: Home) -> None:
 def test_the_list_marks_a_training_run(home: Home) -> None:
     lease.take(home.lease, "chain-0001")
     try:
-        assert "training" in output_of(list_jobs).split()
+        assert "training" in output_of(partial(list_jobs, last=9)).split()
     finally:
         lease.release(home.lease)
 
@@ -321,3 +325,10 @@ def test_a_manifest_runs_the_job_file_of_its_run(home: Home) -> None:
         ]
         == "RayCluster"
     )
+
+
+def test_the_newest_trainings_are_listed(home: Home, ratchet: Called) -> None:
+    for number in range(1, 5):
+        open_test_run(home.runs, f"later-{number:04d}")
+    _, output, _ = ratchet(home.path, "jobs", "list", "--last", "2", "--json")
+    assert [job["run"] for job in json.loads(output)] == ["later-0003", "later-0004"]
