@@ -1,6 +1,6 @@
 """How many programs run at once, where, and how they are confined.
 
-The limits of one program are `Limits` in sandbox/protocol.py.
+The limits of one program are `Limits` in sandbox/limits.py.
 """
 
 from __future__ import annotations
