@@ -11,8 +11,9 @@ The way of one job, backend `local`; a line of dashes is another process:
    --- worker_process.py, one for each worker, over frames of wire.py
 3. worker_process.py: `Worker.judge` gives the job to a free slot (worker/slot.py)
    --- child/zygote.py, one for each slot: confined once, it forks a process for each program
-4. worker/attempt_processes.py sends the program, then call after call; for `call` worker/attempt.py
+4. the attempt of the job's style (`run`, in styles/) sends the program, then each test, through
+   worker/attempt_processes.py
    --- child/program.py, the program's own process, of which nothing is believed
-5. worker/messages.py reads the answers, worker/compare.py compares them; the style's `decide` makes
-   the verdict, and the answer returns through 3 and 2 as a `Report` (`Report.of_answer`)
+5. the attempt decides each test: it reads answers by worker/messages.py and compares values by
+   worker/compare.py; the answer returns through 3 and 2 as a `Report` (`Report.of_answer`)
 """
