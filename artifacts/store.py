@@ -27,6 +27,7 @@ from artifacts.integrity import (
     check,
     hashes_of,
     read_manifest,
+    reading,
     seal,
     unseal,
 )
@@ -207,29 +208,32 @@ class Store:
         """Return an artifact's size in bytes."""
         return self.folder.size(f"{manifest.kind}/{manifest.name}/{manifest.key}")
 
-    def retire(self, manifest: Manifest) -> None:
-        """Make an artifact one of the past: `find` no longer finds it, `sweep` removes its files,
-        and its manifest stays under another name.
+    def current_key(self, kind: str, name: str) -> str:
+        """Return the key of the current artifact of a name, without a look at its files; "" for
+        none. Raises CorruptArtifact for a pointer that was changed.
         """
-        name = f"{manifest.kind}/{manifest.name}/{manifest.key}"
-        if not self.is_local:
-            text = self.folder.read(f"{name}/{MANIFEST}")
-            self.folder.write(f"{name}/{REMOVED}", text)
-            self.folder.remove(f"{name}/{MANIFEST}")
-        if (path := self._folder(manifest) / MANIFEST).exists():
-            path.rename(path.with_name(REMOVED))
+        file = f"{kind}/{name}/current.json"
+        if not self.folder.has(file):
+            return ""
+        path = self.folder.at(file)
+        with reading(path):
+            return str(unseal(self.folder.read(file).decode(), path)["key"])
+
+    def retire(self, manifest: Manifest) -> None:
+        """Make an artifact of a local store one of the past: `find` no longer finds it, `sweep`
+        removes its files, and its manifest stays under another name.
+        """
+        path = self._folder(manifest) / MANIFEST
+        path.rename(path.with_name(REMOVED))
 
     def sweep(self) -> None:
-        """Remove the files of all retired artifacts, also where an earlier call was killed."""
-        folders = [self.folder] if self.is_local else [self.folder, Folder(str(self.cache))]
-        for folder in folders:
-            for manifest in (
-                each for kind in KINDS for each in folder.glob(f"{kind}/*/*/{REMOVED}")
-            ):
-                parent = manifest.removesuffix(f"/{REMOVED}")
-                for file in folder.names(parent):
-                    if file != REMOVED:
-                        folder.remove(f"{parent}/{file}")
+        """Remove the files of all retired artifacts, also where an earlier call was killed. One
+        that was published again since then is whole.
+        """
+        for file in (path for kind in KINDS for path in manifests(self.cache / kind, REMOVED)):
+            for path in file.parent.iterdir():
+                if path != file and not (file.parent / MANIFEST).exists():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def verify(self, artifact: Artifact) -> None:
         """Hash all files again. Raises CorruptArtifact unless they are those of the manifest."""

@@ -24,6 +24,7 @@ from evaluation.promotion.regression import lost_tasks
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import MODEL, Registry
 from resources.registry.regressions import RegressionSet
+from resources.retention import NOTHING_REMOVED, collecting
 from resources.run_context import RunContext, StageContext
 
 HISTORY = dg.TableSchema(
@@ -64,7 +65,11 @@ def promoted_model(
     if stage.pipeline_run.record.kind == "pipeline":
         # Write the report again, now with the ledger's version and all stages' minutes.
         report(stage, Decision.model_validate(entry.decision), entry.version)
-    run_context.collect()
+    try:
+        with collecting(run_context.home):
+            run_context.collect()
+    except (*NOTHING_REMOVED, OSError) as error:  # the decision stands
+        context.log.warning(f"the clean-up after the decision failed: {error}")
     champion = run_context.ledger.champion()
     metadata: dict[str, Any] = {
         "headline": headline(entry),

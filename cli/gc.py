@@ -24,25 +24,20 @@ def command(
 ) -> None:
     """Remove weights, saves and records that nothing names any more.
 
-    It is safe beside runs, and also happens after each decision and once a day. `storage` in the
-    profile says what stays.
+    It also happens after each decision and once a day. `storage` in the profile says what stays.
+    Exits 3 while another process trains in this home.
     """
     import dagster as dg
 
     from pipelines import instance
     from pipelines.history import forget_runs
-    from resources.registry.releases import Releases
-    from resources.retention import collect
+    from resources.retention import collect, collecting
 
     settings = Settings.read(profile)
-    settings.home.make()
     storage = settings.profile.storage
-    releases = Releases(settings.ledger.place).all()
-    removals = collect(
-        settings.home, settings.store, settings.history, releases, storage, dry_run=dry_run
-    )
     instance.prepare(settings.home, settings.profile.orchestration)
-    with dg.DagsterInstance.get() as dagster:
+    with collecting(settings.home), dg.DagsterInstance.get() as dagster:
+        removals = collect(settings.home, settings.store, settings.ledger, storage, dry_run=dry_run)
         runs = forget_runs(dagster, storage.keep_days, dry_run=dry_run)
     if as_json:
         print_json({"removed": [asdict(each) for each in removals], "dagster_runs": runs})

@@ -30,6 +30,7 @@ from pipelines.history import forget_runs
 from pipelines.settings import SETTINGS
 from resources.home import Home
 from resources.registry.ledger import named, previous_of
+from resources.retention import collecting
 from resources.run_context import PARTITION, TRAINING_TAGS, RunContext
 from resources.run_record import newest_id, next_id
 from resources.services import PROFILE, SUBHOME
@@ -215,8 +216,9 @@ def tell_mlflow() -> None:
 @dg.op
 def remove_unnamed(context: dg.OpExecutionContext, run_context: RunContext) -> None:
     """Remove weights, saves and Dagster's records that nothing names any more."""
-    removals = run_context.collect()
-    runs = forget_runs(context.instance, run_context.profile.storage.keep_days)
+    with collecting(run_context.home):
+        removals = run_context.collect()
+        runs = forget_runs(context.instance, run_context.profile.storage.keep_days)
     context.add_output_metadata(
         {
             "gib": sum(each.bytes for each in removals) / 2**30,

@@ -2,13 +2,19 @@
 
 In: the home's records, the ledger, the releases, and the rule in `storage`. Out: a `Removal` for
 each thing that nothing names any more. Checkpoints and datasets leave their manifests, so that
-provenance stays whole; scores and reports stay, because decisions cite them.
+provenance stays whole; scores and reports stay, because decisions cite them. What is in doubt
+stays: nothing is removed while another process trains in the home, while a record, a manifest or
+the ledger cannot be read, or from a store at a URL, which other homes may use.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,13 +23,26 @@ from artifacts.integrity import CorruptArtifact
 from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex
 from artifacts.store import Store
+from resources import lease
 from resources.config.infrastructure import Storage
-from resources.home import Home
-from resources.registry.ledger import Entry, champions, previous_of
-from resources.registry.releases import Release, deployed
+from resources.config.load import ProfileError, load_profile
+from resources.home import Home, NotReady
+from resources.registry.ledger import Entry, Ledger, LedgerChanged, champions, previous_of
+from resources.registry.ledger_database import LedgerUnreachable
+from resources.registry.releases import Release, Releases, deployed
 from resources.run_record import RunRecord, locked, newest_id, records
 
-SETTLED = timedelta(hours=1)  # a dataset younger than this may not have been pointed at yet
+# What is younger may be about to be named: a start or dataset between its publication and its
+# pointer, a checkpoint that is being scored.
+SETTLED = timedelta(hours=1)
+NOTHING_REMOVED = (  # the reasons for it, as exceptions
+    CorruptArtifact,
+    LedgerChanged,
+    LedgerUnreachable,
+    NotReady,
+    ProfileError,
+    lease.LeaseHeld,
+)
 STARTS = ("base_model", "sft_checkpoint")  # each training may begin from the present ones
 
 
@@ -36,53 +55,139 @@ class Removal:
     reason: str
 
 
-def collect(
-    home: Home,
-    store: Store,
-    history: Sequence[Entry],
-    releases: Sequence[Release],
-    storage: Storage,
-    *,
-    dry_run: bool = False,
-) -> list[Removal]:
-    """Remove what nothing names, and return it. Safe beside runs: what an open run or release
-    names stays, and no run can begin while the choice is made.
-
-    history: the ledger's entries. dry_run: remove nothing. Raises CorruptArtifact, and removes
-    nothing, if a record or a manifest cannot be read.
+@contextmanager
+def collecting(home: Home) -> Iterator[None]:
+    """Hold the lock of one collection at a time. Raises NotReady while another one runs, and
+    LeaseHeld while another process trains in the home.
     """
-    with locked(home.runs):
-        known = records(home.runs)
-        names = {record.id for record in known if record.state == "open"} | {newest_id(home.runs)}
-        hashes = _versions(history, releases, storage.keep_versions) | {
-            record.champion.content_hash
-            for record in known
-            if record.state == "open" and record.champion
-        }
-        ended = {record.id for record in known} - names
-        unnamed = _unnamed(store, ended, {name.partition("--")[0] for name in names}, hashes)
-        removals = [
-            Removal(store.at(manifest), store.size(manifest), reason)
-            for manifest, reason in unnamed
-        ]
-        if not dry_run:
-            for manifest, _ in unnamed:
-                store.retire(manifest)
+    home.make()
+    with (home.path / ".collecting").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise NotReady(f"another clean-up of {home.path} runs: wait for it") from error
+        if (holder := lease.holder(home.lease)) and holder.pid != os.getpid():
+            raise lease.LeaseHeld(holder, home.lease)
+        yield
+
+
+def collect(
+    home: Home, store: Store, ledger: Ledger, storage: Storage, *, dry_run: bool = False
+) -> list[Removal]:
+    """Remove what nothing names, and return it. Call it within `collecting`.
+
+    dry_run: remove nothing. Raises CorruptArtifact and LedgerChanged, and removes nothing, if a
+    record, a manifest or the ledger is damaged; ProfileError without the newest run's profile.
+    """
+    known = records(home.runs)
+    ledger.compare({record.id: record.decision for record in known if record.decision})
+    storage = _rule(known, storage)
+    removals = []
+    if store.is_local:
+        index = ManifestIndex.of(store)
+        if index.damaged:
+            raise CorruptArtifact(index.damaged[0])
+        # No run begins and no decision is recorded between the choice and the renames.
+        with locked(home.runs), ledger.held() as history:
+            named = _Named(home, store, history, Releases(ledger.place).all(), storage)
+            for manifest, reason in named.unnamed(index):
+                removals.append(Removal(store.at(manifest), store.size(manifest), reason))
+                if not dry_run:
+                    store.retire(manifest)
     for record in known:
         for folder in _finished(home, record, storage.keep_saves):
             removals.append(Removal(str(folder), size_of(folder), f"{record.id} has ended"))
             if not dry_run:
                 shutil.rmtree(folder)
-        copies = f"trainings/{record.id}"  # of its saves, in an object store
-        superfluous = record.state != "open" and not storage.keep_saves
-        if superfluous and not store.is_local and store.folder.has(copies):
-            size = store.folder.size(copies)
-            removals.append(Removal(store.folder.at(copies), size, f"{record.id} has ended"))
-            if not dry_run:
-                store.folder.remove(copies)
-    if not dry_run:
+    if store.is_local and not dry_run:
         store.sweep()
     return removals
+
+
+def _rule(known: Sequence[RunRecord], storage: Storage) -> Storage:
+    """Return the rule that keeps the most of the given one and that of the newest pipeline run's
+    profile: a command may have been called without that profile.
+    """
+    runs = [record for record in known if record.kind == "pipeline"]
+    for record in runs[-1:]:
+        other = load_profile(record.profile, record.changes, unverified=True).storage
+        names = ("keep_versions", "keep_saves")
+        most = {name: max(getattr(storage, name), getattr(other, name)) for name in names}
+        storage = storage.model_copy(update=most)
+    return storage
+
+
+class _Named:
+    """What the records, the ledger and the releases name at one moment."""
+
+    def __init__(
+        self,
+        home: Home,
+        store: Store,
+        history: Sequence[Entry],
+        releases: Sequence[Release],
+        storage: Storage,
+    ) -> None:
+        known = records(home.runs)
+        self.store = store
+        self.working = [each for each in known if _is_open(each) or _is_active(home, each)]
+        kept = {each.id for each in self.working} | {newest_id(home.runs)}
+        kept |= {each.id for each in known if each.kind == "evaluation" and not each.decision}
+        self.ended = {each.id for each in known} - kept
+        self.names = {name.partition("--")[0] for name in kept}
+        self.hashes = _versions(history, releases, storage.keep_versions) | {
+            each.champion.content_hash for each in self.working if each.champion
+        }
+
+    def unnamed(self, index: ManifestIndex) -> list[tuple[Manifest, str]]:
+        """Return checkpoints and datasets that nothing names, each with the reason. While a run is
+        open, datasets and starts stay: its job files name some.
+        """
+        every = [each for manifests in index.by_content.values() for each in manifests]
+        needed: set[str] = set()
+        pending = [each for each in every if self._stays(each)]
+        while pending:
+            for content in pending.pop().inputs.values():
+                if content not in needed:
+                    needed.add(content)
+                    made_from = index.by_content.get(content, [])
+                    pending += [each for each in made_from if each.kind == "datasets"]
+        return [
+            (each, self._reason(each))
+            for each in every
+            if each.kind in ("checkpoints", "datasets")
+            and not self._stays(each)
+            and not (each.kind == "datasets" and each.content_hash in needed)
+            and self.store.has(each)
+        ]
+
+    def _stays(self, manifest: Manifest) -> bool:
+        if manifest.kind == "datasets" or manifest.name in STARTS:
+            young = (datetime.now(UTC) - SETTLED).isoformat(timespec="seconds")
+            current = self.store.current_key(manifest.kind, manifest.name) == manifest.key
+            opened = any(map(_is_open, self.working))
+            return current or opened or manifest.created_at > young
+        return (
+            manifest.name not in self.ended
+            or manifest.name in self.names
+            or manifest.content_hash in self.hashes
+        )
+
+    def _reason(self, manifest: Manifest) -> str:
+        if manifest.kind == "datasets":
+            return "replaced, and no kept checkpoint was made from it"
+        return "replaced" if manifest.name in STARTS else "neither champion nor previous"
+
+
+def _is_open(record: RunRecord) -> bool:
+    return record.state == "open" and record.kind in ("pipeline", "study")
+
+
+def _is_active(home: Home, record: RunRecord) -> bool:
+    """Whether a stage of the record has reported lately: it may run."""
+    progress = home.runs / record.id / "progress.jsonl"
+    age = time.time() - progress.stat().st_mtime if progress.exists() else float("inf")
+    return age < SETTLED.total_seconds()
 
 
 def _versions(history: Sequence[Entry], releases: Sequence[Release], count: int) -> set[str]:
@@ -100,62 +205,6 @@ def _versions(history: Sequence[Entry], releases: Sequence[Release], count: int)
     }
 
 
-def _unnamed(
-    store: Store, ended: set[str], names: set[str], hashes: set[str]
-) -> list[tuple[Manifest, str]]:
-    """Return checkpoints and datasets that nothing names, each with the reason.
-
-    ended: names of checkpoints whose runs have ended. names, hashes: of the checkpoints that stay.
-    Datasets that they were made from stay too. Other homes may use an object store, so there only
-    checkpoints of this home's runs are returned.
-    """
-    index = ManifestIndex.of(store)
-    if index.damaged:
-        raise CorruptArtifact(index.damaged[0])
-    every = [each for manifests in index.by_content.values() for each in manifests]
-    present = {
-        (kind, name): artifact.manifest.key
-        for kind in ("datasets", "checkpoints")
-        for name in store.names(kind)
-        if (kind == "datasets" or name in STARTS) and (artifact := store.current(kind, name))
-    }
-
-    young = (datetime.now(UTC) - SETTLED).isoformat(timespec="seconds")
-
-    def stays(manifest: Manifest) -> bool:
-        return (
-            present.get((manifest.kind, manifest.name)) == manifest.key
-            or (manifest.kind == "datasets" and manifest.created_at > young)
-            or manifest.name in names
-            or manifest.content_hash in hashes
-        )
-
-    needed: set[str] = set()
-    pending = [each for each in every if stays(each)]
-    while pending:
-        for content in pending.pop().inputs.values():
-            if content not in needed:
-                needed.add(content)
-                made_from = index.by_content.get(content, [])
-                pending += [each for each in made_from if each.kind == "datasets"]
-    reasons = {
-        "checkpoints": "neither champion nor previous, and decided",
-        "datasets": "replaced, and no kept checkpoint was made from it",
-    }
-    return [
-        (each, reasons[each.kind])
-        for each in every
-        if each.kind in reasons
-        and (
-            each.name in ended
-            or (store.is_local and (each.kind == "datasets" or each.name in STARTS))
-        )
-        and not stays(each)
-        and not (each.kind == "datasets" and each.content_hash in needed)
-        and store.has(each)
-    ]
-
-
 def _finished(home: Home, record: RunRecord, keep_saves: int) -> Iterator[Path]:
     """Yield the folders of a run's saves and candidates that its end has made superfluous."""
     from verl_jobs.trainer.checkpoints import complete_saves
@@ -165,11 +214,10 @@ def _finished(home: Home, record: RunRecord, keep_saves: int) -> Iterator[Path]:
     for training in sorted((home.runs / record.id / "training").glob("*")):
         steps = complete_saves(training / "saves")
         kept = {f"global_step_{step}" for step in steps[len(steps) - keep_saves :]}
-        for folder in sorted((training / "saves").glob("global_step_*")):
-            if folder.name not in kept:
+        folders = [*sorted((training / "saves").glob("global_step_*")), training / "candidates"]
+        for folder in folders:
+            if folder.name not in kept and folder.is_dir() and not folder.is_symlink():
                 yield folder
-        if (training / "candidates").is_dir():
-            yield training / "candidates"
 
 
 def size_of(folder: Path) -> int:

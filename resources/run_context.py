@@ -23,7 +23,6 @@ from resources.home import Home
 from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
-from resources.registry.releases import Releases
 from resources.retention import Removal, collect
 from resources.run_record import Kind, PipelineRun, StageReport, next_id, open_run
 from resources.services import (
@@ -116,15 +115,8 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.registry.mlflow(self.storage, self.profile)
 
     def collect(self) -> list[Removal]:
-        """Remove what nothing names any more, and return it."""
-        ledger = self.ledger
-        return collect(
-            self.home,
-            self.store,
-            history_of(ledger, self.home.runs),
-            Releases(ledger.place).all(),
-            self.profile.storage,
-        )
+        """Remove what nothing names any more, and return it. Call it within `collecting`."""
+        return collect(self.home, self.store, self.ledger, self.profile.storage)
 
     @contextmanager
     def stage(

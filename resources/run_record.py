@@ -172,6 +172,8 @@ class PipelineRun:
     def fail(self, error: str) -> RunRecord:
         with locked(self.folder.parent):
             record = self.record
+            if record.state == "done":  # what fails afterwards changes no decision
+                return record
             failures = record.failures + 1
             state = "failed" if failures >= FAILURES else "open"
             return self._write(

@@ -10,8 +10,8 @@ reads the ledger within a second.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -99,6 +99,12 @@ class Ledger:
         with self._database.reading() as cursor:
             entries = self._entries(cursor) if cursor else []
             return len(entries), (recorded_hashes(cursor) or [""])[-1] if cursor else ""
+
+    @contextmanager
+    def held(self) -> Iterator[list[Entry]]:
+        """Yield all entries, while nobody else can append one. Raises LedgerChanged."""
+        with self._database.writing() as cursor:
+            yield self._entries(cursor)
 
     def check_head(self, head: str) -> None:
         """Raise LedgerChanged unless the ledger begins with the entries that had this head.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,14 +17,15 @@ from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact
 from pipelines.history import forget_runs
-from resources import retention
+from resources import lease, retention
 from resources.config.infrastructure import Storage
-from resources.home import Home
-from resources.registry.ledger import NothingToRollBack
+from resources.home import Home, NotReady
+from resources.progress import Progress
+from resources.registry.ledger import LedgerChanged, NothingToRollBack
 from resources.registry.releases import Releases
-from resources.retention import Removal, collect
+from resources.retention import Removal, collect, collecting
 from resources.run_context import KEY
-from resources.run_record import Timing
+from resources.run_record import ModelVersion, PipelineRun, Timing
 from resources.verification import verify_records
 from tests.artifacts.object_store import object_store
 from tests.open_runs import open_test_run
@@ -32,8 +36,10 @@ TRAINED = {"checkpoint": Timing(seconds=1.0, reused=False, finished_at="")}
 
 def removed(home_builder: HomeBuilder, *, dry_run: bool = False, **rule: int) -> list[Removal]:
     context = home_builder.run_context
-    history = context.ledger.history()
-    return collect(context.home, context.store, history, [], Storage(**rule), dry_run=dry_run)
+    with collecting(context.home):
+        return collect(
+            context.home, context.store, context.ledger, Storage(**rule), dry_run=dry_run
+        )
 
 
 def names(removals: list[Removal]) -> list[str]:
@@ -70,10 +76,10 @@ def test_champion_and_previous_stay_whole(home_builder: HomeBuilder) -> None:
 
 
 def test_the_version_that_a_rollback_took_back_stays(home_builder: HomeBuilder) -> None:
-    for name in "abc":
+    for name in "abcd":
         home_builder.promoted(name)
     home_builder.run_context.ledger.rollback("undo")
-    assert names(removed(home_builder, keep_versions=1)) == ["a"]
+    assert names(removed(home_builder)) == ["a"]
 
 
 def test_both_versions_of_an_open_release_stay(home_builder: HomeBuilder) -> None:
@@ -82,10 +88,7 @@ def test_both_versions_of_an_open_release_stay(home_builder: HomeBuilder) -> Non
     context = home_builder.run_context
     releases = Releases(context.ledger.place)
     releases.open(1, 2, {}, why="test")
-    removals = collect(
-        context.home, context.store, context.ledger.history(), releases.all(), Storage()
-    )
-    assert removals == []
+    assert removed(home_builder) == []
 
 
 def test_a_removed_checkpoint_keeps_its_place_in_the_provenance(home_builder: HomeBuilder) -> None:
@@ -99,15 +102,28 @@ def test_a_removed_checkpoint_keeps_its_place_in_the_provenance(home_builder: Ho
         store.require("checkpoints", "a")
 
 
+def refused(home_builder: HomeBuilder, name: str) -> None:
+    """Add a challenger that the gate refused."""
+    checkpoint, ledger = home_builder.checkpoint(name), home_builder.run_context.ledger
+    champion = ledger.champion()
+    ledger.append(
+        "refuse",
+        checkpoint=name,
+        checkpoint_hash=checkpoint.content_hash,
+        path=str(checkpoint.path),
+        decision={"reasons": []},
+        run_id=name,
+        against=champion.checkpoint_hash if champion else None,
+    )
+    record = open_test_run(home_builder.run_context.home.runs, name)
+    record.change(state="done", decision="refuse", stages=TRAINED)
+
+
 def test_a_refused_challenger_stays_until_the_next_run(home_builder: HomeBuilder) -> None:
     home_builder.promoted("a")
-    home_builder.checkpoint("b")
-    record = open_test_run(home_builder.run_context.home.runs, "b")
-    record.change(state="done", decision="refuse", stages=TRAINED)
+    refused(home_builder, "b")
     assert removed(home_builder) == []
-    home_builder.checkpoint("c")
-    record = open_test_run(home_builder.run_context.home.runs, "c")
-    record.change(state="done", decision="refuse", stages=TRAINED)
+    refused(home_builder, "c")
     assert names(removed(home_builder)) == ["b"]
 
 
@@ -144,7 +160,8 @@ def test_a_dataset_stays_while_a_kept_checkpoint_was_made_from_it(
             kind="checkpoints", name="chain-0001", key="k", content_hash="", inputs=inputs
         )
         store.publish(folder, manifest)
-    open_test_run(home_builder.run_context.home.runs, "chain-0001")
+    scored = open_test_run(home_builder.run_context.home.runs, "chain-0001", kind="evaluation")
+    scored.change(state="done")
     assert removed(home_builder) == []  # it may be about to become the current one
     monkeypatch.setattr(retention, "SETTLED", timedelta(seconds=-1))
     assert [Path(each.path).name for each in removed(home_builder)] == ["2"]
@@ -189,41 +206,122 @@ def test_nothing_is_removed_while_a_record_cannot_be_read(home_builder: HomeBuil
         home_builder.run_context.store.verify(artifact)
 
 
-def test_artifacts_of_an_object_store_are_removed_there_and_in_the_cache(
-    home_builder: HomeBuilder,
-) -> None:
+def test_artifacts_at_a_url_stay(home_builder: HomeBuilder) -> None:
+    for name in "abc":
+        home_builder.promoted(name)
     context = home_builder.run_context
-    with object_store("models") as url:
+    with object_store("models") as url, collecting(context.home):
         store = context.home.store(url)
-        for name in "abc":
-            with store.draft("checkpoints", name) as folder:
-                (folder / "model.safetensors").write_text(name, encoding="utf-8")
-                manifest = Manifest(kind="checkpoints", name=name, key=name, content_hash="")
-                artifact = store.publish(folder, manifest)
-            before = context.ledger.champion()
-            context.ledger.append(
-                "promote" if before else "install",
-                checkpoint=name,
-                checkpoint_hash=artifact.content_hash,
-                path=str(artifact.path),
-                decision={"reasons": []},
-                run_id=name,
-                against=before.checkpoint_hash if before else None,
-            )
-        for name in "ab":
-            open_test_run(context.home.runs, name).change(state="done")
-        store.folder.put_bytes(b"save", "trainings/a/1f0c/saves/global_step_5/whole")
-        removals = collect(context.home, store, context.ledger.history(), [], Storage())
-        assert [(each.path, each.bytes > 0) for each in removals] == [
-            (f"{url}/checkpoints/a/a", True),
-            (f"{url}/trainings/a", True),
-        ]
-        assert store.folder.names("trainings") == []
-        assert store.folder.names("checkpoints/a/a") == [REMOVED]
-        assert [path.name for path in (store.cache / "checkpoints/a/a").iterdir()] == [REMOVED]
-        another = Home(context.home.path.with_name("another home"))  # its runs are not known there
-        assert collect(another, store, context.ledger.history(), [], Storage(keep_versions=1)) == []
-        assert store.folder.names("checkpoints/b/b") == ["manifest.json", "model.safetensors"]
+        with store.draft("checkpoints", "a") as folder:
+            (folder / "model.safetensors").write_text("a", encoding="utf-8")
+            store.publish(folder, Manifest(kind="checkpoints", name="a", key="a", content_hash=""))
+        assert collect(context.home, store, context.ledger, Storage()) == []
+
+
+def test_nothing_is_removed_while_another_process_trains(home_builder: HomeBuilder) -> None:
+    home = home_builder.run_context.home
+    code = (
+        "import sys; from pathlib import Path; from resources import lease; "
+        "lease.take(Path(sys.argv[1]), 'chain-0001'); print('taken', flush=True); input()"
+    )
+    command = [sys.executable, "-c", code, str(home.lease)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "taken\n"
+        with pytest.raises(lease.LeaseHeld):
+            removed(home_builder)
+        process.kill()
+
+
+def test_one_collection_runs_at_a_time(home_builder: HomeBuilder) -> None:
+    with (
+        collecting(home_builder.run_context.home),
+        pytest.raises(NotReady, match="another clean-up"),
+    ):
+        removed(home_builder)
+
+
+def test_no_decision_is_recorded_while_versions_are_chosen(home_builder: HomeBuilder) -> None:
+    for name in "abc":
+        home_builder.promoted(name)
+    ledger, done = home_builder.run_context.ledger, threading.Event()
+
+    def roll_back() -> None:
+        ledger.rollback("undo")
+        done.set()
+
+    thread = threading.Thread(target=roll_back)
+    with ledger.held() as entries:
+        thread.start()
+        assert not done.wait(0.5)
+        assert entries[-1].checkpoint == "c"
+    thread.join()
+    assert ledger.history()[-1].checkpoint == "b"
+
+
+def test_a_ledger_without_a_runs_decision_removes_nothing(home_builder: HomeBuilder) -> None:
+    for name in "abc":
+        home_builder.promoted(name)
+    open_test_run(home_builder.run_context.home.runs, "d").change(state="done", decision="promote")
+    with pytest.raises(LedgerChanged, match="the decision on d is missing"):
+        removed(home_builder)
+
+
+def test_the_newest_runs_profile_keeps_more_versions(
+    home_builder: HomeBuilder, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text("extends: small\nstorage: {keep_versions: 3}\n")
+    for name in "abc":
+        home_builder.promoted(name)
+    runs = home_builder.run_context.home.runs
+    open_test_run(runs, "d", profile=str(tmp_path / "mine.yaml")).change(state="done")
+    assert removed(home_builder) == []
+
+
+def test_a_checkpoint_without_a_decision_stays(home_builder: HomeBuilder) -> None:
+    for name in ("mine-1", "mine-2"):
+        home_builder.checkpoint(name)
+        open_test_run(home_builder.run_context.home.runs, name, kind="evaluation").change(
+            state="done"
+        )
+    assert removed(home_builder) == []
+
+
+def test_a_checkpoint_that_is_being_scored_stays(home_builder: HomeBuilder) -> None:
+    for name in "abc":
+        home_builder.promoted(name)
+    scored = PipelineRun(home_builder.run_context.home.runs / "a")
+    Progress(scored.progress_file, "benchmark_scores").write("begin")
+    assert removed(home_builder) == []
+
+
+def test_a_validation_that_failed_long_ago_pins_no_champion(home_builder: HomeBuilder) -> None:
+    first, *_ = [home_builder.promoted(name) for name in "abc"]
+    champion = ModelVersion.of_artifact("a", first)
+    open_test_run(
+        home_builder.run_context.home.runs, "validation-a", kind="validation", champion=champion
+    )
+    assert names(removed(home_builder)) == ["a"]
+
+
+def test_an_open_study_keeps_every_dataset(
+    home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "SETTLED", timedelta(seconds=-1))
+    dataset(home_builder, "1")
+    dataset(home_builder, "2")
+    study = open_test_run(home_builder.run_context.home.runs, "study", kind="study")
+    assert removed(home_builder) == []
+    study.change(state="done")
+    assert [Path(each.path).name for each in removed(home_builder)] == ["1"]
+
+
+def test_a_failure_after_the_decision_reopens_no_run(home_builder: HomeBuilder) -> None:
+    run = open_test_run(home_builder.run_context.home.runs, "chain-0001")
+    run.change(state="done", decision="promote")
+    assert run.fail("the disk is away").state == "done"
 
 
 @dg.asset
