@@ -37,6 +37,8 @@ from problems.stored import stored_problems
 from resources.preflight import check_parts
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
+SHOWN = 50  # likenesses to gated tasks in the asset's table; all are in the report
+
 
 @dg.asset(
     **asset_of("clean_problems"),
@@ -127,11 +129,24 @@ def _metadata(artifact: Artifact, stages: Sequence[Stage]) -> dict[str, Any]:
 def _contamination(file: Path) -> dict[str, Any]:
     """Return how many problems resemble gated tasks, how many of them were removed, and a table."""
     reports = json.loads(file.read_text(encoding="utf-8"))
-    table = file.with_suffix(".md").read_text(encoding="utf-8") if reports else "none"
+    rows = [
+        (
+            report["problem_id"],
+            near["gated_id"],
+            f"{near['kind']} {near['detail']}",
+            "removed" if near["leak"] else "suspect",
+            near["mine"],
+            near["theirs"],
+        )
+        for report in reports
+        for near in report["resembles"]
+    ]
+    rows.sort(key=lambda row: row[3] != "removed")
+    table = markdown(("problem", "gated", "how", "", "here", "there"), rows[:SHOWN])
     return {
         "resemble_gated_tasks": len(reports),
         "removed_as_contaminated": sum(report["removed"] for report in reports),
-        "contamination": dg.MetadataValue.md(table),
+        "contamination": dg.MetadataValue.md(table if rows else "none"),
     }
 
 

@@ -33,6 +33,7 @@ from problems.schema import write_parquet
 from resources.home import NotReady
 from resources.registry.ledger import NothingToRollBack
 from resources.registry.versions import UnknownVersion
+from resources.run_context import RunContext
 from resources.settings import Settings
 from tests.cli.conftest import Called
 from tests.pipelines.home_builder import HomeBuilder, scorecard_of
@@ -263,7 +264,8 @@ def test_promote_and_rollback_run_as_dagster_jobs(
     home: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     score_new_checkpoint(home)
-    resources = home.run_context.resources | {"io_manager": dg.mem_io_manager}
+    settings = Settings(home.run_context.home, "small", ("storage.keep_versions=3",))
+    resources = RunContext.of(settings).resources | {"io_manager": dg.mem_io_manager}
     instance.add_dynamic_partitions("checkpoints", ["new"])
     promoted = defs.resolve_job_def("promote").execute_in_process(
         instance=instance, partition_key="new", resources=resources
