@@ -7,7 +7,6 @@ facts for a reader.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -241,9 +240,11 @@ def walk(subject: Node, index: ManifestIndex) -> Passport:
 
 def _manifest_files(store: Store) -> Iterator[tuple[Path | str, bytes]]:
     """Yield path and content of each manifest, also of removed artifacts."""
-    for kind, file in product(KINDS, (MANIFEST, REMOVED)):
+    for kind in KINDS:
         if store.is_local:
-            yield from ((path, path.read_bytes()) for path in manifests(store.cache / kind, file))
+            for file in (MANIFEST, REMOVED):
+                for path in manifests(store.cache / kind, file):
+                    yield path, path.read_bytes()
         else:
-            for name in store.folder.glob(f"{kind}/*/*/{file}"):
+            for name in store.folder.glob(f"{kind}/*/*/{MANIFEST}"):
                 yield store.folder.at(name), store.folder.read(name)

@@ -46,7 +46,8 @@ def command(
     table = Table.grid(padding=(0, 2))
     for each in removals:
         table.add_row(f"{each.bytes / 2**20:,.1f} MiB", each.path, each.reason)
-    console.print(table)
+    if removals:
+        console.print(table)
     total = sum(each.bytes for each in removals) / 2**20
     would = "Would remove" if dry_run else "Removed"
     print_text(

@@ -21,6 +21,7 @@ from cli.lookup.damage import Damage
 from cli.provenance import passport_of
 from evaluation.promotion.comparison import count
 from pipelines.watch.text import print_text
+from resources.home import NotReady
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
 from resources.registry.releases import Releases
@@ -158,6 +159,8 @@ def command(
         raise typer.Exit(verify(settings, Console(soft_wrap=True), head))
     if action is Action.head:
         number, content = settings.ledger.head()
+        if not number:
+            raise NotReady("the ledger has no entry yet: `ratchet demo` makes the first")
         print(f"{number}:{content}")
         return
     raise typer.Exit(show_registry(settings, screen(), as_json=as_json))

@@ -65,7 +65,7 @@ def _training(settings: Settings) -> Finding:
 
 
 def _daemon(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Finding:
-    """Dagster's daemon reports, where one has run or the profile retrains by itself."""
+    """The daemon has reported lately. One that never ran counts only with `automation.retrain`."""
     mend = "start `ratchet ui`, which runs the daemon"
     beats = instance.get_daemon_heartbeats()
     if not beats:

@@ -13,7 +13,7 @@ The way of one job, backend `local`; a line of dashes is another process:
    --- child/zygote.py, one for each slot: confined once, it forks a process for each program
 4. the attempt of the job's style (`run`, in styles/) sends the program, then each test, through
    worker/attempt_processes.py
-   --- child/program.py, the program's own process, of which nothing is believed
+   --- child/program.py, the program's own process, which is not trusted
 5. the attempt decides each test: it reads answers by worker/messages.py and compares values by
    worker/compare.py; the answer returns through 3 and 2 as a `Report` (`Report.of_answer`)
 """

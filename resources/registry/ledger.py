@@ -109,9 +109,9 @@ class Ledger:
     def check_head(self, head: str) -> None:
         """Raise LedgerChanged unless the ledger begins with the entries that had this head.
 
-        head: `NUMBER:HASH`, kept from an earlier `head`. The entries' hashes lie beside them, so
-        whoever may write the file can replace both; a head that is kept elsewhere shows it. Raises
-        ValueError for another form.
+        head: `NUMBER:HASH`, as `head` returned them earlier. The hashes are stored beside the
+        entries, so someone who can write the file can replace both. A copy of the head in another
+        place reveals that. Raises ValueError for another form.
         """
         number, _, expected = head.partition(":")
         if not number.isdigit() or not expected:
