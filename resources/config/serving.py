@@ -69,6 +69,10 @@ class Serving(Section):
 
     host: str = "127.0.0.1"
     """Address to listen on. Another one than the loopback needs API keys (`ratchet keys add`)."""
+    liveness_port: NonNegativeInt = Field(0, le=65535)
+    """Port for `GET /health/live` alone, without TLS and keys: it answers from a thread of its own,
+    so also while the gateway is too busy to. 0: none.
+    """
     engine: str = "transformers"
     """Engine that holds the models: a file of serving/engines."""
     upstream: str = Field("", pattern=r"^(https?://[^@]+)?$")

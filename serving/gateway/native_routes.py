@@ -80,6 +80,7 @@ def native_routes(
         """Answer while the process runs."""
         return {"status": "ok"}
 
+    @routes.get("/health")
     @routes.get("/health/ready")
     async def ready() -> JSONResponse:
         """Answer 200 while requests get answers, with the version that gives them; `degraded` where

@@ -10,6 +10,7 @@ import gc
 import ipaddress
 import re
 import socket
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from resources.config.serving import Serving
 from resources.home import NotReady
 from serving.gateway.guard import Guard
+from serving.gateway.liveness import Liveness
 
 TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -86,8 +88,18 @@ class PatientProtocol(HttpToolsProtocol):
 
 class Server(uvicorn.Server):
     """Once started, leaves what is loaded out of garbage collection: every request would wait while
-    a full collection walks all modules.
+    a full collection walks all modules. `liveness`: where that is answered from its own thread.
     """
+
+    liveness: tuple[str, int] | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Raises NotReady if the port of `liveness` is in use."""
+        with ExitStack() as stack:
+            if self.liveness:
+                loop = asyncio.get_running_loop()
+                stack.enter_context(closing(Liveness(self.liveness, loop)))
+            await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -137,7 +149,7 @@ def server_of(app: Guard, settings: Serving) -> uvicorn.Server:
     protocol = type(
         "Protocol", (PatientProtocol,), {"head_s": settings.body_s, "read_s": settings.stall_s}
     )
-    return Server(
+    server = Server(
         uvicorn.Config(
             app,
             http=protocol,
@@ -150,3 +162,6 @@ def server_of(app: Guard, settings: Serving) -> uvicorn.Server:
             ssl_keyfile=settings.tls_key or None,
         )
     )
+    if settings.liveness_port:
+        server.liveness = settings.host, settings.liveness_port
+    return server

@@ -19,8 +19,9 @@ from tests.serving.gateway_server import CHAT, ask, call, content, eventually, p
 
 
 def test_without_a_champion_every_endpoint_reports_it(url: str) -> None:
-    replies = [call(f"{url}/health/ready"), call(f"{url}/v1/models"), ask(url)]
-    assert [status for status, _ in replies] == [503, 503, 503]
+    paths = "/health", "/health/ready", "/v1/models"
+    replies = [*(call(f"{url}{path}") for path in paths), ask(url)]
+    assert [status for status, _ in replies] == [503, 503, 503, 503]
     assert all("ratchet demo" in body["error"]["message"] for _, body in replies)
 
 
