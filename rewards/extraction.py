@@ -298,8 +298,8 @@ def _python_until(lines: list[str], begin: int) -> int:
 # Characters: where a final answer is searched, and how long it may be.
 TAIL, LONGEST = 20_000, 300
 _ANSWER = re.compile(
-    r"(?:(?:^|[\n.!?])[ \t*#]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?"
-    r"answer\b(?: is\b)?+[ \t*]*+[:=]?[ \t*]*+(?:\n\s*+)?|####[ \t*]*+)(\S[^\n]*)",
+    r"(?:(?:^|[\n.!?])[^\w\n.!?]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?"
+    r"answer\b(?: is\b)?+[ \t*]*+(?:[:=→]|->)?[ \t*]*+(?:\n\s*+)?|####[ \t*]*+)(\S[^\n]*)",
     re.IGNORECASE,
 )  # possessive quantifiers keep the time linear
 _TAGGED = re.compile(r"<answer>((?:(?!</?answer>).)*+)</answer>", re.IGNORECASE | re.DOTALL)

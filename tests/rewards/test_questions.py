@@ -44,6 +44,8 @@ HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
         ("a\n#### Final answer: 5", "5"),
         ("It is five.\n<answer>4</answer> <answer> 5\n</answer>", "5"),
         ("x = 4\n\\fbox{5}", "5"),
+        ("So answer is consistent.\n✅ Final Answer: **5**", "5"),
+        ("- > **Answer** → 5", "5"),
         ("x" * 400, ""),
     ],
 )
