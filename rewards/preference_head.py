@@ -40,6 +40,7 @@ class PreferenceHead:
 
     weights: tuple[float, ...]
     middle: tuple[float, ...]  # features of an average program
+    shown: tuple[tuple[float, float], ...]  # each feature's least and greatest value
     problems: int
     accuracy: float
     interval: tuple[float, float]
@@ -50,12 +51,18 @@ class PreferenceHead:
         return self.problems >= FEWEST and self.interval[0] > 0.5
 
     def value(self, code: str) -> float | None:
-        """Return 2 p - 1, where p is the chance of being chosen over an average program."""
+        """Return 2 p - 1, where p is the chance of being chosen over an average program.
+
+        A feature counts up to the values that people saw: a line of 100,000 characters is no better
+        than the longest of theirs.
+        """
         if not self.knows:
             return None
         strength = sum(
-            weight * (own - middle)
-            for weight, own, middle in zip(self.weights, features(code), self.middle, strict=True)
+            weight * (min(max(own, least), most) - middle)
+            for weight, own, middle, (least, most) in zip(
+                self.weights, features(code), self.middle, self.shown, strict=True
+            )
         )
         return 2.0 / (1.0 + exp(-max(-30.0, min(30.0, strength)))) - 1.0
 
@@ -82,7 +89,8 @@ def fit_head(choices: Sequence[ShownChoice]) -> PreferenceHead | None:
         return None
     texts = sorted({text for choice in decided for text in (choice.left, choice.right)})
     known = dict(zip(texts, map(np.array, map(features, map(extract_code, texts))), strict=True))
-    scale = np.std(list(known.values()), axis=0)
+    seen = np.array(list(known.values()))
+    scale = seen.std(axis=0)
     scale[scale == 0.0] = 1.0
     wins = [
         (each.left, each.right) if each.chosen == "left" else (each.right, each.left)
@@ -98,10 +106,16 @@ def fit_head(choices: Sequence[ShownChoice]) -> PreferenceHead | None:
             share = 0.5 if abs(margin) < 1e-9 else float(margin > 0.0)
             right.setdefault(decided[at].problem_id, []).append(share)
     accuracy = float(np.mean([np.mean(shares) for shares in right.values()]))
-    weights, middle = _fit(differences) / scale, np.mean(list(known.values()), axis=0)
+    weights = _fit(differences) / scale
+    shown = zip(seen.min(axis=0).tolist(), seen.max(axis=0).tolist(), strict=True)
     interval = wilson(round(accuracy * len(right)), len(right))
     return PreferenceHead(
-        tuple(weights.tolist()), tuple(middle.tolist()), len(right), accuracy, interval
+        tuple(weights.tolist()),
+        tuple(seen.mean(axis=0).tolist()),
+        tuple(shown),
+        len(right),
+        accuracy,
+        interval,
     )
 
 

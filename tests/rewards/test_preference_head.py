@@ -46,6 +46,13 @@ def test_a_habit_of_people_is_found_on_held_out_problems() -> None:
     assert short > long
 
 
+def test_no_feature_counts_beyond_what_people_saw() -> None:
+    head = fit_head(choices(fewer_functions))
+    assert head is not None
+    long, longer = (head.value(f"# {'x' * size}\n{SHORT}") for size in (500, 1_000))
+    assert long == longer
+
+
 def test_choices_at_random_give_no_value() -> None:
     coin = random.Random(2)
     head = fit_head(choices(lambda *_: coin.random() < 0.5))
