@@ -8,6 +8,7 @@ can see it.
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import math
@@ -39,6 +40,25 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"an object has the key {key!r} twice")
     return value
+
+
+def read_text(text: str) -> Any:
+    """Return what `encode` would make of a value that is written as JSON or as Python, as pandas
+    writes the lists of a table.
+
+    Raises ValueError for other text, and for an object with a key twice.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=unique_keys)
+    except ValueError as error:
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Dict):
+                    unique_keys([(ast.unparse(key), None) for key in node.keys if key])
+            return encode(ast.literal_eval(tree))
+        except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+            raise error from None
 
 
 def encode(value: Any) -> Any:

@@ -6,7 +6,8 @@
   `metadata.func_name` (LiveCodeBench, SYNTHETIC, DeepCoder, open-r1);
 - a list of Python texts with `assert` statements (AceCode), or an object with `assert_case`, such a
   list (verl);
-- an object with `functional`, a text that defines `check` and calls it (rLLM's LeetCode rows).
+- an object with `functional`, a text that defines `check` and calls it (rLLM's LeetCode rows) or
+  that has `assert` statements (Guru).
 
 Each may be JSON text, or Python text of the same value. The arguments of a call are a list, or text
 with one JSON value on each line.
@@ -153,7 +154,9 @@ def asserts(written: Sequence[str], key: str, where: str) -> Record:
 
 
 def _checked(source: str, key: str, where: str) -> Record:
-    """Return the test of a text that defines `check` and ends with `check(function)`."""
+    """Return the test of a text that defines `check` and ends with `check(function)`, or that has
+    assertions.
+    """
     match tree_of(source):
         case ast.Module([*_, ast.Expr(ast.Call(ast.Name("check"), [function])) as call]):
             lines = re.split("\r\n|\r|\n", source)  # as Python counts them
@@ -164,7 +167,10 @@ def _checked(source: str, key: str, where: str) -> Record:
                 "entry_point": ast.unparse(function),
                 "starter_code": f"{IMPORTS}{nodes_for(source)}",
             }
-    raise ProblemError(f"key {key!r} does not end with check(function)", "fix the test", where)
+        case ast.Module(body) if any(isinstance(node, ast.Assert) for node in body):
+            return asserts([source], key, where)
+    reason = f"key {key!r} has no assertion, and does not end with check(function)"
+    raise ProblemError(reason, "fix the test", where)
 
 
 def solved(record: Record, solutions: Sequence[str]) -> Record:

@@ -7,13 +7,12 @@ missing value. `solutions` and `tags` may be one plain text.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from problems.columns import COLUMNS, LIST_COLUMNS, ProblemError
-from problems.encoding import unique_keys
+from problems.encoding import read_text
 from problems.reading.source import Row
 
 JSON_COLUMNS = ("tests", "limits", "extra", "visible_tests", "tolerance", "gated")
@@ -83,7 +82,7 @@ def _value(name: str, cell: str, where: str) -> Any:
     if name not in JSON_COLUMNS and cell.lstrip()[:1] not in ("[", "{"):
         return [cell] if name in LIST_COLUMNS else cell
     try:
-        return json.loads(text, object_pairs_hook=unique_keys)
+        return read_text(text)
     except (ValueError, RecursionError) as error:
         if name not in JSON_COLUMNS:
             return [cell] if name in LIST_COLUMNS else cell

@@ -10,11 +10,10 @@ e.g. `{"$tuple": [1, 2]}` (problems/encoding.py).
 from __future__ import annotations
 
 import ast
-import json
 from typing import Any
 
 from problems.columns import COLUMNS, LIST_COLUMNS, ProblemError
-from problems.encoding import decode, unique_keys
+from problems.encoding import decode, read_text
 from problems.reading.asserts import check, used
 from problems.reading.pytest_module import pytest_tests
 from problems.reading.source import Row, Source, python
@@ -75,7 +74,7 @@ def _of_text(column: str, value: Any, where: str) -> Any:
     if column not in NESTED or not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     try:
-        return json.loads(value, object_pairs_hook=unique_keys)
+        return read_text(value)
     except (ValueError, RecursionError) as error:
         if column in LIST_COLUMNS:  # a program may begin so
             return value

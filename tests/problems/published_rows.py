@@ -8,6 +8,7 @@ writes it:
   github.com/huggingface/open-r1 (1416fa0), src/open_r1/rewards.py.
 - Eurus-2-RL-Data, PRIME: github.com/PRIME-RL/PRIME (18ad596), training/scripts/data_prepare.py, and
   github.com/volcengine/verl (b178a3c), verl/utils/reward_score/prime_code and its tests.
+- Guru: github.com/LLM360/Reasoning360 (245ec3a), data_preprocess/codegen/mbpp.py.
 - ScaleBox: github.com/pengbo121/ScaleBox (158e71f), verl_compatibility.md.
 - DeepCoder: github.com/rllm-org/rllm (9beb6e0), cookbooks/deepcoder/prepare_deepcoder_data.py.
 - rLLM: the same, rllm/data/dataset.py and scripts/data/code_dataset.py.
@@ -272,6 +273,11 @@ ROWS: dict[str, tuple[Row, str]] = {
     "more outputs than inputs": (verl({"inputs": ["2\n", None], "outputs": ["4", "", "9"]}), MAYBE),
     "verl asserts": (verl({"fn_name": "twice", "assert_case": ["assert twice(2) == 4"]}), TWICE),
     "verl pytest": (verl(None, ground_truth=PYTEST), TWICE),
+    "guru": (
+        verl({"functional": "import math\n\nassert twice(2) == 4\nassert twice(-1) == -2\n"})
+        | {"ability": "codegen"},
+        TWICE,
+    ),
     "scalebox": (
         verl({"input": [[2]], "output": [[4]], "fn_name": "twice", "type": "function_call"})
         | {"prompt": AROUND.format("Double n."), "solutions": [FENCED.format(TWICE)]},

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
+from problems.encoding import decode
 from problems.registry import load
 from problems.schema import Problem
 
@@ -73,10 +74,19 @@ def test_an_empty_cell_is_a_missing_value_and_plain_text_a_solution(tmp_path: Pa
     assert (problem.tolerance, problem.licence) == (None, "own")
 
 
+def test_a_cell_may_be_a_python_literal_as_pandas_writes_lists(tmp_path: Path) -> None:
+    row = {
+        key: value if isinstance(value, str) else repr(decode(value)) for key, value in ROW.items()
+    }
+    cells = written(tmp_path / "rows.csv", [row | {"tolerance": "0.5", "visible_tests": "1"}])
+    assert load("mine", cells).problems == as_json_lines(tmp_path / "rows.jsonl", [ROW])
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [
         ('a,s,call,f,"[{""args"": [2]"', "column tests: broken JSON"),
+        ("a,s,call,f,\"[{'args': [2], 'args': [3]}]\"", "column tests: broken JSON"),
         ("a,s,call,f", "4 cells for 5 columns"),
         ("a,s,call,f,[]", "column tests is a list"),
         ("a,s,cal,f,[]", "column style"),
