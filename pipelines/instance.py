@@ -16,6 +16,7 @@ import yaml
 from artifacts.atomic import write_atomic
 from resources.config.infrastructure import Orchestration
 from resources.home import Home, NotReady
+from resources.pods import container_parts, pod_parts
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of the clone, or the site-packages that the wheel is installed in
@@ -78,6 +79,10 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
                 "load_incluster_config": True,
                 "instance_config_map": "ratchet-dagster",
                 "dagster_home": "/opt/dagster/dagster_home",
+                "run_k8s_config": {
+                    "pod_spec_config": pod_parts(kubernetes),
+                    "container_config": container_parts("ratchet-run"),
+                },
             },
         }
     if postgres := orchestration.postgres:

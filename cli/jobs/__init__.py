@@ -88,12 +88,20 @@ def jobs_manifest(
             help="Print the RayCluster of the profile instead.",
         ),
     ] = False,
+    values: Annotated[
+        bool,
+        typer.Option(
+            "--values",
+            help="Print the values of the Helm chart for the profile instead.",
+        ),
+    ] = False,
     profile: ProfileOption = None,
 ) -> None:
     """Print the KubeRay manifest of a training, for `kubectl apply -f -`."""
     from cli.jobs.show import print_manifest
 
-    raise typer.Exit(print_manifest(run, cluster, Settings.read(profile), screen()))
+    settings = Settings.read(profile)
+    raise typer.Exit(print_manifest(run, settings, screen(), cluster=cluster, values=values))
 
 
 COMMAND = Command("Train", app)

@@ -14,6 +14,7 @@ from rich.table import Table
 from cli.display.screen import print_json
 from cli.lookup.damage import Damage
 from cli.lookup.runs import find_run, folder_of, last_value, run_state, training_folder
+from pipelines.chart import chart_values
 from pipelines.watch.curve import curve, smoothed
 from pipelines.watch.text import print_text
 from pipelines.watch.view import REWARD
@@ -208,16 +209,19 @@ def show_logs(run: str | None, lines: int, home: Home, console: Console) -> int:
     return 0
 
 
-def print_manifest(run: str | None, cluster: bool, settings: Settings, console: Console) -> int:
-    """Print YAML for `kubectl apply -f -`: a RayJob for a run's job file, or the profile's
-    RayCluster.
+def print_manifest(
+    run: str | None, settings: Settings, console: Console, *, cluster: bool, values: bool
+) -> int:
+    """Print YAML: a RayJob for a run's job file, or the profile's RayCluster, for `kubectl apply
+    -f -`; or the chart's values, for `helm upgrade --values`.
     """
     loaded = settings.profile
-    manifest = (
-        ray_cluster(loaded)
-        if cluster
-        else ray_job(loaded, TrainingJob.read(folder_of(run, settings.home) / "job.json"))
-    )
+    if values:
+        manifest = chart_values(loaded)
+    elif cluster:
+        manifest = ray_cluster(loaded)
+    else:
+        manifest = ray_job(loaded, TrainingJob.read(folder_of(run, settings.home) / "job.json"))
     console.print(
         yaml.safe_dump(manifest, sort_keys=False, width=1000),
         markup=False,

@@ -71,14 +71,23 @@ class Postgres(Section):
 
 
 class Kubernetes(Section):
-    """Where run workers are started."""
+    """Where run workers are started, and what all pods have in common."""
 
     namespace: str = "ratchet"
     """Namespace of the run workers' jobs."""
     service_account: str = "ratchet"
     """Service account that may create jobs there."""
     image: str = "ratchet:0.1.0"
-    """Image of the run workers, as named in your cluster's registry (from deploy/Dockerfile)."""
+    """Image of all pods, as named in your cluster's registry (from deploy/Dockerfile)."""
+    seccomp: str = Field("RuntimeDefault", pattern=r"^(RuntimeDefault|Unconfined|Localhost:.+)$")
+    """Seccomp profile of all pods. `RuntimeDefault` is within the restricted Pod Security Standard,
+    and so is `Localhost:FILE`, a file on each node; one that allows user namespaces gives the
+    sandbox the level `userns`. `Unconfined` gives it too, and needs the privileged standard.
+    """
+    runtime_class: str = ""
+    """Runtime class of all pods, for example gvisor or nvidia. Empty: the cluster's default."""
+    priority_class: str = ""
+    """Priority class of all pods but Ray's, which `ray.kuberay.priority_class` names."""
 
 
 class KubeRay(Section):

@@ -3,13 +3,14 @@
 They describe a cluster to submit to (`RayCluster`), or a cluster that lives as long as one training
 (`RayJob`).
 In: the profile, and for a `RayJob` a job. Out: a dictionary to print as YAML. Fields are those of
-ray.io/v1 in KubeRay 1.7; a worker group's `priority` is read by Ray's autoscaler v2 of Ray 2.56 or
-later. The manifests have not been run on a cluster.
+ray.io/v1 in KubeRay 1.6. With `spot` a worker group has a `priority`, which KubeRay 1.7 knows, and
+which Ray's autoscaler v2 of Ray 2.56 or later reads. The manifests have not been run on a cluster.
 """
 
 from __future__ import annotations
 
 import shlex
+from copy import deepcopy
 from importlib.metadata import version
 from typing import Any
 
@@ -18,12 +19,12 @@ import yaml
 from resources.config.infrastructure import KubeRay, Kubernetes
 from resources.config.load import ProfileError
 from resources.config.profile import Profile
+from resources.pods import API, CONTAINER_SECURITY, HOME, container_parts, pod_parts
 from resources.ray.private import runtime_env
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.preemption_hook import GRACE_S
 
-HOME, CLAIM = "/var/lib/ratchet", "ratchet-home"
-TOKEN = "ratchet-ray"  # a secret with the key auth_token, created by hand: docs/how-to/deploy.md
+SECRET = "ratchet-ray"  # with the key auth_token; created by hand: docs/how-to/deploy.md
 OF_THE_PODS = ("HF_HUB_OFFLINE", "WANDB_MODE")
 SPOT = {  # label of an interruptible node, its value, and the taint that keeps other pods away
     "gke": ("cloud.google.com/gke-spot", "true"),
@@ -62,6 +63,7 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
         "runtimeEnvYAML": yaml.safe_dump(_environment(job, profile.ray.patience_s)),
         "jobId": f"{job.run_id}-{job.key[:10]}-kuberay",
         "entrypointNumCpus": 0,
+        "submitterPodTemplate": _submitter(kubernetes),
         "backoffLimit": 2,
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": 600,
@@ -71,10 +73,46 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 
 
+def node_check(profile: Profile, cluster: str = "ratchet") -> dict[str, Any]:
+    """Return a job on the permanent cluster that prints its packages and resources. It asks for a
+    GPU where the workers have one, so that a worker is started. Raises ProfileError.
+    """
+    kubernetes, settings = _kubernetes(profile), profile.ray.kuberay
+    script = (
+        "import ray, torch, verl; ray.init(); "
+        "print(verl.__version__, torch.__version__, torch.cuda.is_available(), "
+        "ray.cluster_resources())"
+    )
+    spec = {
+        "entrypoint": shlex.join(["python", "-c", script]),
+        "entrypointNumCpus": 1,  # the head has none
+        **({"entrypointNumGpus": 1} if settings.gpus else {}),
+        "clusterSelector": {"ray.io/cluster": cluster},
+        "submitterPodTemplate": _submitter(kubernetes),
+    }
+    metadata = {"name": f"{cluster}-node-check", "namespace": kubernetes.namespace}
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
+
+
+def _submitter(kubernetes: Kubernetes) -> dict[str, Any]:
+    """Return the pod that submits a RayJob; KubeRay's own has no security context."""
+    container = {
+        "name": "ray-job-submitter",
+        "image": kubernetes.image,
+        "resources": {
+            "requests": {"cpu": "500m", "memory": "512Mi"},
+            "limits": {"memory": "1Gi"},
+        },
+        **container_parts(SECRET),
+    }
+    pod = {**pod_parts(kubernetes), "restartPolicy": "Never", "containers": [container]}
+    return {"spec": pod}
+
+
 def _environment(job: TrainingJob, patience_s: float) -> dict[str, Any]:
     """Return the job's environment without what the pods set themselves.
 
-    The pods take that from `ratchet-environment` and `ratchet-secrets`; the machine that prints
+    The pods take that from `ratchet-environment` and `ratchet-ray`; the machine that prints
     this does not know it.
     """
     variables = runtime_env(job, patience_s)["env_vars"]
@@ -129,29 +167,33 @@ def _cluster(kubernetes: Kubernetes, settings: KubeRay) -> dict[str, Any]:
             kubernetes,
             settings,
             min_workers,
-            priority=0,
         )
     ]
     if settings.spot and scaled:
-        groups.insert(0, _group("spot", kubernetes, settings, 0, priority=10))
+        spot = _group("spot", kubernetes, settings, 0)
+        groups = [{**spot, "priority": 10}, {**groups[0], "priority": 0}]
     scaling = {
         "enableInTreeAutoscaling": True,
         "autoscalerOptions": {
             "version": "v2",
             "upscalingMode": "Default",
             "idleTimeoutSeconds": settings.idle_s,
+            "securityContext": deepcopy(CONTAINER_SECURITY),
+            "volumeMounts": [{"name": "scratch", "mountPath": "/tmp"}],
         },
     }
     return {
         "rayVersion": version("ray"),
-        "authOptions": {"mode": "token", "secretName": TOKEN},  # Ray's own token stays on
+        "authOptions": {"mode": "token", "secretName": SECRET},  # Ray's own token stays on
         **(scaling if scaled else {}),
         "headGroupSpec": {
             "rayStartParams": {"num-cpus": "0", "dashboard-host": "0.0.0.0"},
             "template": {
+                # the autoscaler in the head's pod changes the cluster
+                **({"metadata": {"labels": {API: ""}}} if scaled else {}),
                 "spec": _pod(
                     "ray-head", kubernetes, settings, {"cpu": "2", "memory": "8Gi"}, "on-demand"
-                )
+                ),
             },
         },
         "workerGroupSpecs": groups,
@@ -159,7 +201,7 @@ def _cluster(kubernetes: Kubernetes, settings: KubeRay) -> dict[str, Any]:
 
 
 def _group(
-    name: str, kubernetes: Kubernetes, settings: KubeRay, min_workers: int, priority: int
+    name: str, kubernetes: Kubernetes, settings: KubeRay, min_workers: int
 ) -> dict[str, Any]:
     resources = {
         "cpu": str(settings.cpus),
@@ -171,7 +213,6 @@ def _group(
         "replicas": min_workers,
         "minReplicas": min_workers,
         "maxReplicas": settings.workers,
-        "priority": priority,
         **({} if name == "spot-first" else {"labels": {"ray.io/market-type": name}}),
         "rayStartParams": {},
         "template": {"spec": _pod("ray-worker", kubernetes, settings, resources, name)},
@@ -190,16 +231,14 @@ def _pod(
     container = {
         "name": name,
         "image": kubernetes.image,
-        "envFrom": [
-            {"configMapRef": {"name": "ratchet-environment"}},
-            {"secretRef": {"name": "ratchet-secrets"}},
-        ],
         "resources": {"requests": resources, "limits": limits},
-        "volumeMounts": [
-            {"name": "home", "mountPath": HOME},
-            {"name": "shared-memory", "mountPath": "/dev/shm"},
-        ],
+        **container_parts(SECRET),
     }
+    container["volumeMounts"].append({"name": "shared-memory", "mountPath": "/dev/shm"})
+    memory = {"emptyDir": {"medium": "Memory", "sizeLimit": f"{shared}Gi"}}
+    pod = pod_parts(kubernetes)
+    pod["volumes"].append({"name": "shared-memory", **memory})
+    pod.pop("priorityClassName", "")
     if name == "ray-head":
         ports = {"gcs": 6379, "dashboard": 8265, "client": 10001}
         container["ports"] = [
@@ -212,7 +251,8 @@ def _pod(
             }
         }
     return {
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001},
+        **pod,
+        "automountServiceAccountToken": name == "ray-head" and not settings.gang,
         **(
             {"priorityClassName": settings.priority_class}
             if settings.priority_class and settings.gang != "kueue"
@@ -221,10 +261,6 @@ def _pod(
         **_where(settings, market),
         **({"terminationGracePeriodSeconds": GRACE_S} if name == "ray-worker" else {}),
         "containers": [container],
-        "volumes": [
-            {"name": "home", "persistentVolumeClaim": {"claimName": CLAIM}},
-            {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared}Gi"}},
-        ],
     }
 
 

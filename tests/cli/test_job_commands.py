@@ -314,17 +314,21 @@ def test_an_open_run_resumes_with_its_own_settings(
 
 
 def test_a_manifest_runs_the_job_file_of_its_run(home: Home) -> None:
-    manifest = yaml.safe_load(
-        output_of(print_manifest, None, False, settings=Settings.read("cluster"))
+    settings = Settings.read("cluster")
+    manifest, cluster, values = (
+        yaml.safe_load(
+            output_of(partial(print_manifest, **kind), None, settings=settings)  # type: ignore[arg-type]
+        )
+        for kind in (
+            {"cluster": False, "values": False},
+            {"cluster": True, "values": False},
+            {"cluster": False, "values": True},
+        )
     )
     assert manifest["kind"] == "RayJob"
     assert manifest["spec"]["entrypoint"].endswith(f"{home.runs}/chain-0001/training/abc/job.json")
-    assert (
-        yaml.safe_load(output_of(print_manifest, None, True, settings=Settings.read("cluster")))[
-            "kind"
-        ]
-        == "RayCluster"
-    )
+    assert cluster["kind"] == "RayCluster"
+    assert values["generated"]["ray"] == cluster
 
 
 def test_the_newest_trainings_are_listed(home: Home, ratchet: Called) -> None:
