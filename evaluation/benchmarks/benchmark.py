@@ -13,6 +13,7 @@ from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.judging.by_problem import by_problem
 from evaluation.judging.harness import Harness
 from evaluation.sampling import Chat, Prompt, Sampling
+from problems.columns import ProblemError
 from problems.prompt import prompt_text
 from problems.schema import Problem
 
@@ -23,7 +24,7 @@ MAX_ABSENT = 0.1  # share of the tasks
 class Benchmark:
     """Problems in the order of `problem_id`, and how their completions are judged.
 
-    Raises ValueError without problems, or if one occurs twice.
+    Raises ProblemError without problems, ValueError if one occurs twice.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Benchmark:
     def __post_init__(self) -> None:
         ordered = tuple(sorted(self.problems, key=lambda problem: problem.problem_id))
         if not ordered:
-            raise ValueError(f"benchmark {self.name} has no problems: give it at least one")
+            raise ProblemError(f"benchmark {self.name} has no tasks", "give it at least one")
         for one, other in pairwise(ordered):
             if one.problem_id == other.problem_id:
                 twice = f"benchmark {self.name} has the problem {one.problem_id} twice"

@@ -135,7 +135,7 @@ def _loaded(at: Opened) -> Benchmark | NotMeasured:
     try:
         return at.benchmark()
     except (OSError, ProblemError) as error:
-        return NotMeasured(at.name, f"its data cannot be read: {_short(error)}")
+        return NotMeasured(at.name, f"its data cannot be used: {_short(error)}")
 
 
 def _short(error: Exception) -> str:

@@ -123,7 +123,7 @@ def test_other_problems_or_wording_change_the_version(problems: list[Problem]) -
 
 
 def test_a_benchmark_without_problems_or_with_one_twice_is_refused(problems: list[Problem]) -> None:
-    with pytest.raises(ValueError, match="no problems"):
+    with pytest.raises(ValueError, match="no tasks"):
         from_problems("mine", [], SHORT)
     with pytest.raises(ValueError, match="twice"):
         from_problems("mine", [problems[0], problems[0]], SHORT)

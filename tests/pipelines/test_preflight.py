@@ -100,8 +100,18 @@ def test_a_gate_whose_benchmark_cannot_be_read_is_refused(tmp_path: Path) -> Non
     broken = tmp_path / "HumanEval.jsonl"
     broken.write_text('{"task_id": "HumanEval/0"}\n')
     add_source(home.path, "humaneval", broken)
-    with pytest.raises(NotReady, match="humaneval cannot gate: its data cannot be read"):
+    with pytest.raises(NotReady, match="humaneval cannot gate: its data cannot be used"):
         check_policy(home, profile)
+
+
+def test_a_gate_without_tasks_is_refused(tmp_path: Path) -> None:
+    home, file = Home(tmp_path / "home"), tmp_path / "mbpp.jsonl"
+    training_task = {"task_id": 601, "text": "Write double(x).", "code": "def double(x): return x"}
+    file.write_text(json.dumps(training_task | {"test_list": ["assert double(2) == 2"]}) + "\n")
+    add_source(home.path, "mbpp", file)
+    gated = {"evaluation": {"benchmarks": ["mbpp"]}, "policy": {"benchmark": "mbpp"}}
+    with pytest.raises(NotReady, match=r"mbpp cannot gate: .* mbpp has no tasks"):
+        check_policy(home, Profile.model_validate(gated))
 
 
 def test_a_champion_is_not_checked_against_the_tiny_model(home_builder: HomeBuilder) -> None:
