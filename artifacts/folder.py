@@ -7,20 +7,25 @@ transfer and needs no support from the storage.
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import fsspec
 
 from artifacts.hashing import hash_file
 
 TRIES = 3  # of an upload
+THREADS = 8  # an object store answers in milliseconds, and many files are small
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class CorruptUpload(OSError):
@@ -80,6 +85,11 @@ class Folder:
         system, _ = self._place
         return bytes(system.cat_file(self._remote(name)))
 
+    def hash(self, name: str) -> str:
+        """Return the sha256 of a file's content. Raises FileNotFoundError."""
+        with self._place[0].open(self._remote(name), "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
     def get(self, name: str, target: Path) -> None:
         """Copy a file to a local path. Raises FileNotFoundError."""
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +111,7 @@ class Folder:
         system.mv(temporary, path)
 
     def put(self, path: Path, name: str) -> None:
-        """Copy a local file here. Raises CorruptUpload."""
+        """Copy a local file here, completely or not at all. Raises CorruptUpload."""
         system, _ = self._place
         self._upload(name, hash_file(path), lambda to: system.put_file(str(path), to))
 
@@ -120,6 +130,13 @@ class Folder:
         """Return the bytes of a file, or of all files below a folder."""
         system, _ = self._place
         return int(system.du(self._remote(name)))
+
+    def sizes(self, name: str = "") -> dict[str, int]:
+        """Return the bytes of each file below a folder, by name."""
+        system, base = self._place
+        system.invalidate_cache()
+        found = system.find(self._remote(name), detail=True)
+        return {_relative(path, base): int(about["size"]) for path, about in found.items()}
 
     def has(self, name: str) -> bool:
         system, _ = self._place
@@ -151,19 +168,37 @@ class Folder:
         files = sorted(path for path in system.find(base) if path.endswith(suffix))
         return {_relative(path, base): str(system.ukey(path)) for path in files}
 
+    def each(self, task: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Return the results of a task that reads or writes files here, in the items' order; at an
+        object store by several threads. The first exception ends all.
+        """
+        with ThreadPoolExecutor(THREADS if self._place[0].async_impl else 1) as pool:
+            try:
+                return list(pool.map(task, items))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
     def _remote(self, name: str) -> str:
         base = self._place[1]
         return f"{base}/{name}" if name else base
 
     def _upload(self, name: str, expected: str, send: Callable[[str], None]) -> None:
         system, remote = self._place[0], self._remote(name)
-        if self.path:  # an object store has no folders to make
+        sent = remote
+        if self.path:  # an object store has no folders to make, and puts whole objects
             system.makedirs(remote.rpartition("/")[0], exist_ok=True)
+            sent = f"{remote}.{uuid.uuid4().hex[:8]}"
         for _ in range(TRIES):
-            send(remote)
-            with system.open(remote, "rb") as file:
+            send(sent)
+            with system.open(sent, "rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() == expected:
+                    if self.path:
+                        os.fsync(file.fileno())
+                        Path(sent).replace(remote)
                     return
+        if self.path:
+            system.rm(sent)
         raise CorruptUpload(
             f"{remote}: {TRIES} uploads read back with different bytes: check the object store and "
             "the network"

@@ -7,6 +7,7 @@ facts for a reader.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -240,11 +241,10 @@ def walk(subject: Node, index: ManifestIndex) -> Passport:
 
 def _manifest_files(store: Store) -> Iterator[tuple[Path | str, bytes]]:
     """Yield path and content of each manifest, also of removed artifacts."""
-    for kind in KINDS:
+    for kind, file in product(KINDS, (MANIFEST, REMOVED)):
         if store.is_local:
-            for file in (MANIFEST, REMOVED):
-                for path in manifests(store.cache / kind, file):
-                    yield path, path.read_bytes()
+            for path in manifests(store.cache / kind, file):
+                yield path, path.read_bytes()
         else:
-            for name in store.folder.glob(f"{kind}/*/*/{MANIFEST}"):
+            for name in store.folder.glob(f"{kind}/*/*/{file}"):
                 yield store.folder.at(name), store.folder.read(name)

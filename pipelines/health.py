@@ -31,6 +31,8 @@ def findings(settings: Settings, instance: dg.DagsterInstance, now: datetime) ->
     yield _training(settings)
     yield _daemon(settings, instance, now)
     yield _night(settings, instance, now)
+    if settings.profile.storage.backup:
+        yield _backup(settings, now)
 
 
 def _champion(settings: Settings) -> Finding:
@@ -102,3 +104,23 @@ def _night(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> F
             blocks=True,
         )
     return Finding("last night", text)
+
+
+def _backup(settings: Settings, now: datetime) -> Finding:
+    """The place that the profile names has a backup, and none is missing."""
+    from artifacts.folder import Folder
+    from resources.backup.index import ids, made_at
+
+    storage = settings.profile.storage
+    try:
+        known = ids(Folder(storage.backup))
+    except Exception as error:  # each kind of storage has its own
+        why = " ".join(str(error).split()) or type(error).__name__
+        return Finding("backup", f"{storage.backup}: {why}", "see that it can be reached", True)
+    mend = "run `ratchet backup`, and see whether its cron job did"
+    if not known:
+        return Finding("backup", f"none in {storage.backup}", mend, blocks=True)
+    hours = (now - made_at(known[-1])).total_seconds() / 3600
+    late = hours > storage.backup_hours
+    text = f"{known[-1]}, {hours:.1f} hours ago"
+    return Finding("backup", text, mend if late else "", blocks=late)

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from artifacts.atomic import write_atomic
+from resources.backup.databases import PASSWORD
 from resources.config.infrastructure import Orchestration
 from resources.home import Home, NotReady
 from resources.pods import container_parts, pod_parts
@@ -24,7 +25,6 @@ HEADER = (
     "# Written by ratchet from the profile; changes here are lost (remove this line to keep "
     "yours).\n"
 )
-PASSWORD = "DAGSTER_POSTGRES_PASSWORD"
 PATHS = ("storage", "local_artifact_storage", "compute_logs")  # of the committed `dagster.yaml`
 
 

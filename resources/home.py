@@ -19,6 +19,7 @@ from artifacts.store import Store
 DEFAULT = ".ratchet"
 FORMAT = "3"  # of a home's files; a change that an earlier home's files do not fit raises it
 FORMAT_FILE = "format"
+RESTORING = "restoring"  # the format of a home before its restore has ended
 
 
 class NotReady(RuntimeError):
@@ -30,16 +31,22 @@ class Home:
     path: Path
 
     @classmethod
-    def from_environment(cls) -> Home:
+    def from_environment(cls, *, unfinished: bool = False) -> Home:
         """Return RATCHET_HOME, else `.ratchet` in the current folder, as an absolute path.
 
-        Raises NotReady if it is a file, or a home of another format.
+        Raises NotReady if it is a file, or a home of another format, or one that is being restored
+        and the caller does not expect one (`unfinished`).
         """
         path = Path(os.environ.get("RATCHET_HOME") or DEFAULT).expanduser().absolute()
         if path.exists() and not path.is_dir():
             raise NotReady(f"{path} is a file: set RATCHET_HOME to a folder")
         file = path / FORMAT_FILE
-        if file.exists() and (written := file.read_text(encoding="utf-8").strip()) != FORMAT:
+        written = file.read_text(encoding="utf-8").strip() if file.exists() else FORMAT
+        if written == RESTORING and not unfinished:
+            raise NotReady(
+                f"{path} is not restored completely: run the same `ratchet restore` again"
+            )
+        if written not in (FORMAT, RESTORING):
             raise NotReady(
                 f"{path} has format {written!r}, and this version reads {FORMAT!r}: use the "
                 "version that wrote it, or set RATCHET_HOME to a new folder"

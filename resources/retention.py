@@ -56,16 +56,25 @@ class Removal:
 
 
 @contextmanager
-def collecting(home: Home) -> Iterator[None]:
-    """Hold the lock of one collection at a time. Raises NotReady while another one runs, and
-    LeaseHeld while another process trains in the home.
-    """
+def uncollected(home: Home) -> Iterator[None]:
+    """Hold the lock of one collection or backup at a time. Raises NotReady while another runs."""
     home.make()
     with (home.path / ".collecting").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise NotReady(f"another clean-up of {home.path} runs: wait for it") from error
+            raise NotReady(
+                f"another clean-up or backup of {home.path} runs: wait for it"
+            ) from error
+        yield
+
+
+@contextmanager
+def collecting(home: Home) -> Iterator[None]:
+    """Hold the lock of a collection. Raises NotReady as `uncollected` does, and LeaseHeld while
+    another process trains in the home.
+    """
+    with uncollected(home):
         if (holder := lease.holder(home.lease)) and holder.pid != os.getpid():
             raise lease.LeaseHeld(holder, home.lease)
         yield
@@ -89,7 +98,7 @@ def collect(
             raise CorruptArtifact(index.damaged[0])
         # No run begins and no decision is recorded between the choice and the renames.
         with locked(home.runs), ledger.held() as history:
-            named = _Named(home, store, history, Releases(ledger.place).all(), storage)
+            named = Named(home, store, history, Releases(ledger.place).all(), storage)
             for manifest, reason in named.unnamed(index):
                 removals.append(Removal(store.at(manifest), store.size(manifest), reason))
                 if not dry_run:
@@ -117,7 +126,7 @@ def _rule(known: Sequence[RunRecord], storage: Storage) -> Storage:
     return storage
 
 
-class _Named:
+class Named:
     """What the records, the ledger and the releases name at one moment."""
 
     def __init__(

@@ -33,12 +33,19 @@ class Settings:
 
     @classmethod
     def read(
-        cls, profile: str | None = None, changes: Sequence[str] = (), unverified: bool = False
+        cls,
+        profile: str | None = None,
+        changes: Sequence[str] = (),
+        unverified: bool = False,
+        *,
+        unfinished: bool = False,
     ) -> Settings:
-        """Return the given options, each in place of its environment variable."""
+        """Return the given options, each in place of its environment variable. unfinished: the home
+        may be one that is being restored.
+        """
         name = profile or os.environ.get("RATCHET_PROFILE")
         return cls(
-            Home.from_environment(),
+            Home.from_environment(unfinished=unfinished),
             name or "embedded",
             tuple(changes or os.environ.get("RATCHET_SET", "").splitlines()),
             unverified or os.environ.get("RATCHET_UNVERIFIED") == "1",

@@ -46,6 +46,11 @@ class Storage(Section):
     keep_days: PositiveInt = 30
     """Days that Dagster's finished runs, ticks and logs stay."""
 
+    backup: str = ""
+    """Where `ratchet backup` writes without a URL of its own; any fsspec URL. Empty: nowhere."""
+    backup_hours: PositiveFloat = 26.0
+    """Hours after which `ratchet health` misses the next backup there."""
+
     @field_validator("ledger")
     @classmethod
     def ledger_without_password(cls, url: str) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
+from artifacts.folder import Folder
 from pipelines.health import NIGHTLY, findings
+from resources.backup.back_up import back_up
 from resources.finding import Finding
 from resources.settings import Settings
 from tests.cli.conftest import Called
@@ -124,3 +127,33 @@ def test_the_exit_code_is_the_answer(home_builder: HomeBuilder, ratchet: Called)
     code, output, _ = ratchet(home.path, "health", "--json")
     assert code == 1
     assert json.loads(output)[0]["blocks"]
+
+
+@pytest.mark.parametrize(("hours", "blocks"), [(1, False), (30, True)])
+def test_a_missing_backup_is_not_well(
+    home_builder: HomeBuilder,
+    instance: dg.DagsterInstance,
+    tmp_path: Path,
+    hours: int,
+    blocks: bool,
+) -> None:
+    change = f"storage.backup={tmp_path / 'backups'}"
+    assert found(home_builder, instance, change)["backup"].blocks
+    settings = Settings(home_builder.run_context.home, "small")
+    back_up(settings, Folder(str(tmp_path / "backups")), 30)
+    now = datetime.now(UTC) + timedelta(hours=hours)
+    assert found(home_builder, instance, change, now=now)["backup"].blocks is blocks
+
+
+def test_a_place_of_backups_that_cannot_be_reached_is_named(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    finding = found(home_builder, instance, "storage.backup=nosuch://place")["backup"]
+    assert finding.blocks
+    assert finding.found.startswith("nosuch://place: ")
+
+
+def test_no_backup_is_missed_where_none_is_configured(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    assert "backup" not in found(home_builder, instance)

@@ -238,7 +238,7 @@ def test_nothing_is_removed_while_another_process_trains(home_builder: HomeBuild
 def test_one_collection_runs_at_a_time(home_builder: HomeBuilder) -> None:
     with (
         collecting(home_builder.run_context.home),
-        pytest.raises(NotReady, match="another clean-up"),
+        pytest.raises(NotReady, match="another clean-up or backup"),
     ):
         removed(home_builder)
 

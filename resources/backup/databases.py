@@ -1,0 +1,118 @@
+"""Copies of databases that others write to at the same time: SQLite files, and Postgres."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from artifacts.integrity import CorruptArtifact
+from resources.config.profile import Profile
+from resources.home import NotReady
+
+MAGIC = b"SQLite format 3\0"
+COMPANIONS = ("-wal", "-shm", "-journal")  # of a SQLite file, by the ends of their names
+WAIT_S = 30.0
+PASSWORD = "DAGSTER_POSTGRES_PASSWORD"  # of Dagster's own database
+TABLES = "SELECT 1 FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+
+
+def is_sqlite(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def copy_sqlite(path: Path, target: Path) -> None:
+    """Copy a database as it is at one moment. Raises CorruptArtifact."""
+    try:
+        with (
+            closing(sqlite3.connect(path, timeout=WAIT_S)) as source,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            source.backup(copy)
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, str(error)) from error
+    shutil.copymode(path, target)
+
+
+def check_sqlite(copy: Path, of: Path) -> None:
+    """Raise CorruptArtifact, which names the database of the copy, for a damaged one."""
+    try:
+        with closing(sqlite3.connect(copy)) as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    if found != "ok":
+        raise _damaged(of, found)
+
+
+def _damaged(path: Path, why: str) -> CorruptArtifact:
+    return CorruptArtifact(
+        f"{path}: is damaged ({' '.join(why.split())}): restore it from an earlier backup "
+        "(`ratchet restore URL FILE`)"
+    )
+
+
+@dataclass(frozen=True)
+class Server:
+    """A database of a Postgres server. password: the variable that holds it."""
+
+    url: str
+    password: str
+
+    def dump(self, target: Path) -> None:
+        """Write the database as it is at one moment. Raises NotReady."""
+        self._call("pg_dump", "--format=custom", f"--file={target}", f"--dbname={self.url}")
+
+    def check_empty(self) -> None:
+        """Raise NotReady if the database has a table."""
+        found = self._call("psql", "--no-psqlrc", "-tAc", f"{TABLES} LIMIT 1", self.url)
+        if found.strip():
+            raise NotReady(
+                f"{self.url} has tables already: name an empty database in the profile, or drop "
+                "and create this one"
+            )
+
+    def load(self, dump: Path) -> None:
+        """Fill the empty database from a dump: completely or not at all. Raises NotReady."""
+        how = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
+        self._call("pg_restore", *how, f"--dbname={self.url}", str(dump))
+
+    def _call(self, program: str, *arguments: str) -> str:
+        environment = dict(os.environ)
+        if self.password in environment:
+            environment["PGPASSWORD"] = environment[self.password]
+        try:
+            ended = subprocess.run(
+                [program, "--no-password", *arguments],
+                env=environment, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            raise NotReady(
+                f"{program} is missing, which a database on Postgres needs: install "
+                "postgresql-client, of the server's version or newer"
+            ) from error
+        if ended.returncode:
+            why = " ".join(ended.stderr.split())[-300:]
+            raise NotReady(f"{program} failed on {self.url} ({why}): see its password, and retry")
+        return ended.stdout
+
+
+def servers(profile: Profile) -> dict[str, Server]:
+    """Return the databases that the profile names on servers, by what they are for; a database
+    with both the ledger and Dagster's records is named once.
+    """
+    named = {}
+    if postgres := profile.orchestration.postgres:
+        place = f"{postgres.hostname}:{postgres.port}/{postgres.database}"
+        named[place] = "dagster", Server(f"postgresql://{postgres.username}@{place}", PASSWORD)
+    if url := profile.storage.ledger:
+        parts = urlsplit(url)
+        place = f"{parts.hostname}:{parts.port or 5432}/{parts.path.strip('/')}"
+        named[place] = "ledger", Server(url, "PGPASSWORD")
+    return dict(named.values())
