@@ -1,7 +1,7 @@
 # The commands for developers. Paths are relative, so that the clone may be in a folder with spaces.
 # HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help tour demo demo-pretrained ui gpu test check lint types contracts slow soak parity check-312 lock docs clean .venv
+.PHONY: help tour demo demo-pretrained ui gpu test check lint types contracts slow soak parity check-312 wheels lock docs clean .venv
 
 PYTHON ?= python3.11
 PYTHON312 ?= python3.12
@@ -108,6 +108,12 @@ check-312:  ## the fast tests with Python 3.12, in an environment of its own, bu
 	@PYTHON="$(PYTHON312)" sh deploy/platform.sh
 	@$(PYTHON312) deploy/install.py build/py312
 	@$(MAKE) --no-print-directory --output-sync -k -j4 bin=build/py312/bin $(FAST)
+
+wheels: .venv  ## dist/: ratchet-rl, and ratchet-judge, which needs no torch, verl or Dagster
+	@rm -rf build/judge
+	$(bin)/python deploy/judge_wheel.py build/judge
+	$(bin)/pip wheel -q --no-deps --no-build-isolation -w dist . ./build/judge
+	@ls -l dist
 
 lock: .venv  ## resolve requirements.lock from pyproject.toml
 	$(bin)/python deploy/lock.py $(PYTHON) $(PYTHON312)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
+from artifacts.distribution import PREFIX
 from artifacts.hashing import hash_data
 from artifacts.parsing import parse
 
@@ -40,7 +41,7 @@ def parts(module: Path, packages: Collection[str] = ()) -> list[Path]:
 
 def hash_code(path: Path) -> str:
     """Return the sha256 of a module's code; comments, docstrings and layout do not count."""
-    tree = parse(path.read_text(encoding="utf-8"))
+    tree = parse(_text(path))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
@@ -54,14 +55,20 @@ def hash_modules(names: tuple[str, ...], packages: tuple[str, ...]) -> str:
 
     Comments count, because the whole tree is read in a tenth of a second, but parsed in two.
     """
-    modules = [ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names]
+    paths = [name.removeprefix(PREFIX).replace(".", "/") for name in names]
+    modules = [ROOT / f"{path}.py" for path in paths]
     files = sorted({file for module in modules for file in parts(module, packages)})
     return hash_data([[str(file.relative_to(ROOT)), _digest(file)] for file in files])
 
 
 @cache
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(_text(path).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _text(path: Path) -> str:
+    """Return a module's text. Its names are the same in both distributions."""
+    return path.read_text(encoding="utf-8").replace("ratchet.", "")
 
 
 def _is_text(statement: ast.stmt) -> bool:
@@ -80,15 +87,13 @@ def _needed(path: Path, followed: frozenset[str], whole: bool) -> list[Path]:
     files = [file for name in names for file in _files(root, name, whole)]
     package = root / path.relative_to(root).parts[0]
     return files + [
-        file
-        for name in FILE.findall(path.read_text(encoding="utf-8"))
-        for file in _sources(package).get(name, ())
+        file for name in FILE.findall(_text(path)) for file in _sources(package).get(name, ())
     ]
 
 
 def _named(path: Path) -> Iterator[str]:
     """Yield the dotted names that a module imports or contains as a string."""
-    text = path.read_text(encoding="utf-8")
+    text = _text(path)
     for module, names, modules in IMPORT.findall(text):
         if module:
             yield module
@@ -119,4 +124,6 @@ def _sources(package: Path) -> dict[str, list[Path]]:
 @cache
 def _root(package: Path) -> Path:
     """Return the folder that holds the top-level package of this one."""
-    return _root(package.parent) if (package.parent / "__init__.py").is_file() else package.parent
+    above = package.parent
+    inside = above != ROOT and (above / "__init__.py").is_file()
+    return _root(above) if inside else above

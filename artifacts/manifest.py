@@ -14,6 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from artifacts import distribution
+
 PACKAGES = (
     "verl",
     "ray",
@@ -70,7 +72,7 @@ class Manifest(BaseModel):
 @cache
 def code_version() -> str:
     """Return the installed version and, in a clone, the commit, marked if the tree differs."""
-    version = metadata.version("ratchet-rl")
+    version = distribution.version()
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return version

@@ -74,6 +74,10 @@ def report(error: Exception) -> tuple[int, str] | None:
     usage_error = typer.BadParameter.__base__  # public under no name of its own
     if usage_error and isinstance(error, usage_error):
         return WRONG, _usage(error)
+    if isinstance(error, ModuleNotFoundError):
+        from artifacts.distribution import missing_package
+
+        return (WRONG, f"error: {line}") if (line := missing_package(error)) else None
     from resources.lease import LeaseHeld
     from sandbox.backends.local import IsolationError
     from sandbox.sandbox import SandboxError

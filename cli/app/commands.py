@@ -20,6 +20,7 @@ from sandbox.reading import near
 
 GROUPS = ("Run", "Data", "Train", "Evaluate", "Promote and explain", "Serve", "Compare trainings")
 FOLDER = Path(__file__).parent.parent
+PACKAGE = __name__.removesuffix(".app.commands")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def commands() -> dict[str, Declared]:
 
     Raises BrokenEntry for a command of an unknown group.
     """
-    by_name = declared("cli", FOLDER, Command)
+    by_name = declared(PACKAGE, FOLDER, Command)
     for command in by_name.values():
         if _group(command) not in GROUPS:
             raise BrokenEntry(f"{command.module}: unknown group: use one of {', '.join(GROUPS)}")
@@ -99,9 +100,9 @@ app = typer.Typer(
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
+        from artifacts.distribution import version
 
-        print(f"ratchet {version('ratchet-rl')}")
+        print(f"ratchet {version()}")
         raise typer.Exit
 
 

@@ -12,7 +12,6 @@ from evaluation.benchmarks import custom
 from evaluation.benchmarks.benchmark import Benchmark, NotMeasured
 from evaluation.benchmarks.published import Opened, Published
 from problems.catalogue import read_sources
-from problems.cleaning.fingerprints import guarded
 from problems.columns import ProblemError
 from problems.reading.place import Place
 from sandbox.discovery import entries
@@ -147,6 +146,8 @@ def unguarded(names: Iterable[str], sources: Iterable[str]) -> list[str]:
 
     sources: those whose gated tasks cleaning compares with, beside the fingerprints of the package.
     """
+    from problems.cleaning.fingerprints import guarded  # it imports numpy
+
     known = guarded() | set(sources)
     return [
         name

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import sandbox.wire
 from problems.schema import Problem
+from sandbox import wire
 from sandbox.protocol import CallTest, Job, StdioTest, Test, Verdict
 from sandbox.sandbox import Runs
 from sandbox.wire import NotPlain, decode, encode
@@ -171,7 +171,7 @@ def _slices(request: OutputRequest, test_input: Input) -> Job:
 
 @cache
 def _wire() -> str:
-    return Path(str(sandbox.wire.__file__)).read_text(encoding="utf-8")
+    return Path(str(wire.__file__)).read_text(encoding="utf-8")
 
 
 def _wrapper(work: str) -> str:

@@ -56,7 +56,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, _out_of_time)
-    import rewards.mathematics.checker  # noqa: F401
+    from rewards.mathematics import checker  # noqa: F401
 
     gc.freeze()
     while True:
