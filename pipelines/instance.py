@@ -17,7 +17,7 @@ from artifacts.atomic import write_atomic
 from resources.backup.databases import PASSWORD
 from resources.config.infrastructure import Orchestration
 from resources.home import Home, NotReady
-from resources.pods import container_parts, pod_parts
+from resources.pods import DAGSTER_HOME, run_pod
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of the clone, or the site-packages that the wheel is installed in
@@ -78,11 +78,8 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
                 "job_image": kubernetes.image,
                 "load_incluster_config": True,
                 "instance_config_map": "ratchet-dagster",
-                "dagster_home": "/opt/dagster/dagster_home",
-                "run_k8s_config": {
-                    "pod_spec_config": pod_parts(kubernetes),
-                    "container_config": container_parts("ratchet-run"),
-                },
+                "dagster_home": DAGSTER_HOME,
+                "run_k8s_config": run_pod(kubernetes),
             },
         }
     if postgres := orchestration.postgres:

@@ -12,6 +12,7 @@ from typing import Any
 from resources.config.infrastructure import Kubernetes
 
 HOME, CLAIM = "/var/lib/ratchet", "ratchet-home"
+DAGSTER_HOME = "/opt/dagster/dagster_home"
 PROFILE = "/etc/ratchet/profile.yaml"
 API = "ratchet/api"  # label of pods that may connect to Kubernetes' API server
 UID = 10001  # of the image's user
@@ -67,3 +68,11 @@ def container_parts(secret: str) -> dict[str, Any]:
         "securityContext": deepcopy(CONTAINER_SECURITY),
         "volumeMounts": deepcopy(MOUNTS),
     }
+
+
+def run_pod(kubernetes: Kubernetes) -> dict[str, Any]:
+    """Return the pod of a Dagster run, in the form of dagster-k8s. Dagster writes to its home."""
+    pod, container = pod_parts(kubernetes), container_parts("ratchet-run")
+    pod["volumes"].append({"name": "dagster-home", "emptyDir": {}})
+    container["volumeMounts"].append({"name": "dagster-home", "mountPath": DAGSTER_HOME})
+    return {"pod_spec_config": pod, "container_config": container}
