@@ -20,6 +20,7 @@ from problems.schema import Problem
 from sandbox.protocol import Job, Limits
 
 VERSION = "1"
+REFERENCES = 3  # run per task
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,9 @@ class ProblemHarness(Harness):
     def job(self, task: ProblemTask, which: str, program: str, job_id: str) -> Job:
         sandbox_job = task.problem.job(program, job_id)
         return replace(sandbox_job, limits=self.limits) if self.limits else sandbox_job
+
+    def references(self, task: ProblemTask) -> Sequence[str]:
+        return task.problem.solutions[:REFERENCES]
 
     def tags(self, task: ProblemTask) -> tuple[str, ...]:
         return task.problem.tags

@@ -122,9 +122,9 @@ class Harness(ABC):
         """Return the name that related tasks share; "" if the task is independent."""
         return ""
 
-    def reference(self, task: Any) -> str:
-        """Return the program that must pass the task's tests; "" if none is to be run."""
-        return str(task.canonical)
+    def references(self, task: Any) -> Sequence[str]:
+        """Return programs that must pass the task's tests; none if none is to be run."""
+        return [task.canonical] if task.canonical else []
 
     def several_answers(self, task: Any) -> str:
         """Return why the task's tests refuse right answers; "" if nothing shows that they do."""

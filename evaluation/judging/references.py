@@ -16,7 +16,10 @@ from evaluation.completions import Completion
 from evaluation.judging.harness import NEEDS, Harness
 from evaluation.judging.judge import CompletionResult, Verdicts, judge, key_of
 from evaluation.sampling import Progress
+from problems.verification.reference_checks import MAJORITY
 from sandbox.protocol import Verdict
+
+OWN = "its own reference"
 
 
 def leave_out_unfit(
@@ -34,18 +37,27 @@ def leave_out_unfit(
     wanted = [task for name in dict.fromkeys(tasks) if (task := harness.tasks.get(name))]
     unfit = {task.task_id: why for task in wanted if (why := harness.several_answers(task))}
     rest = {
-        key_of(harness, task, "reference", harness.reference(task)): task
+        task.task_id: {
+            key_of(harness, task, "reference", source): source
+            for source in harness.references(task)
+        }
         for task in wanted
-        if task.task_id not in unfit and harness.reference(task)
+        if task.task_id not in unfit
     }
     known = dict[str, str]()
-    file = JsonLines(folder / f"{harness.name}.references.jsonl") if folder and rest else None
+    sources = any(rest.values())
+    file = JsonLines(folder / f"{harness.name}.references.jsonl") if folder and sources else None
     if file:
         file.open(
             lambda row: known.update({row["key"]: row["reason"]}),
             "remove the file: the references run again",
         )
-    missing = {key: task for key, task in rest.items() if key not in known}
+    missing = {
+        key: Completion(name, at, source, whole=True)
+        for name, programs in rest.items()
+        for at, (key, source) in enumerate(programs.items())
+        if key not in known
+    }
 
     def keep(results: Sequence[CompletionResult | None]) -> None:
         """Keep the reasons that are new, so that a run that is stopped continues there."""
@@ -61,16 +73,15 @@ def leave_out_unfit(
 
     try:
         if missing:
-            references = [
-                Completion(task.task_id, 0, harness.reference(task), whole=True)
-                for task in missing.values()
-            ]
-            judge(harness, references, sandbox, Verdicts(None), on_results=keep)
+            judge(harness, list(missing.values()), sandbox, Verdicts(None), on_results=keep)
     finally:
         if file:
             file.sync()
             file.close()
-    unfit |= {task.task_id: known[key] for key, task in rest.items() if known.get(key)}
+    faults = {
+        name: _fault([known[key] for key in keys if key in known]) for name, keys in rest.items()
+    }
+    unfit |= {name: fault for name, fault in faults.items() if fault}
     harness.unfit.update(unfit)
     return unfit
 
@@ -79,8 +90,20 @@ def _lacks_package(result: CompletionResult) -> bool:
     return not result.measured and result.detail.startswith(NEEDS)
 
 
+def _fault(reasons: Sequence[str]) -> str:
+    """Return why a task whose references fail for these reasons ("": passes) is unfit, or "".
+
+    As in verification, a wrong result counts until two references pass: the tests may accept one
+    of several right answers. A limit that another reference exceeds says nothing of the tests.
+    """
+    passed, wrong = reasons.count(""), [each for each in reasons if f"({Verdict.WA})" in each]
+    if wrong and 0 < passed < MAJORITY:
+        return f"its references disagree: one passes, {wrong[0].replace(OWN, 'another')}"
+    return "" if passed or not reasons else reasons[0]
+
+
 def _reason(result: CompletionResult) -> str:
     """Return why a reference fails, "" if it passes."""
     if result.verdict == Verdict.AC:
         return ""
-    return f"its own reference fails ({result.verdict}) {result.detail}".strip()[:300]
+    return f"{OWN} fails ({result.verdict}) {result.detail}".strip()[:300]

@@ -69,6 +69,24 @@ def test_the_tasks_that_cannot_be_measured_are_named_with_the_reason(sandbox: Sa
     assert own.absent(own.tasks["own/right"]) == ""
 
 
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        (["x + 2"], "one passes, another fails (WA) got 3"),
+        (["x + 2", "1 + x"], ""),  # two agree
+        (["1 / 0"], ""),  # not of this Python, or too slow
+    ],
+)
+def test_a_task_whose_references_disagree_is_named(
+    others: list[str], named: str, sandbox: Sandbox
+) -> None:
+    sources = tuple(f"def f(x): return {value}" for value in ("x + 1", *others))
+    own = by_problem("own", [replace(task("open"), solutions=sources)])
+    unfit = leave_out_unfit(own, own.tasks, lambda: nullcontext(sandbox), None)
+    assert named in unfit.get("own/open", "")
+    assert bool(named) is bool(unfit)
+
+
 def test_references_run_once_for_one_content(sandbox: Sandbox, tmp_path: Path) -> None:
     first = leave_out_unfit(harness(), harness().tasks, lambda: nullcontext(sandbox), tmp_path)
     assert leave_out_unfit(harness(), harness().tasks, unopened, tmp_path) == first
