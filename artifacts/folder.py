@@ -139,7 +139,9 @@ class Folder:
         return {_relative(path, base): int(about["size"]) for path, about in found.items()}
 
     def has(self, name: str) -> bool:
+        """Whether there is such a file or folder now; other machines write here too."""
         system, _ = self._place
+        system.invalidate_cache()
         return bool(system.exists(self._remote(name)))
 
     def names(self, name: str = "") -> list[str]:

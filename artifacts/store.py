@@ -26,6 +26,7 @@ from artifacts.integrity import (
     changed,
     check,
     hashes_of,
+    manifest_of,
     read_manifest,
     reading,
     seal,
@@ -140,6 +141,17 @@ class Store:
                 self.folder.get(file, folder / file.removeprefix(f"{remote}/"))
             _move(folder, local)
         return self.find(kind, name, key)
+
+    def current_manifest(self, kind: str, name: str) -> Manifest | None:
+        """Return the manifest of the current artifact of a name, or None. Files that are not on
+        this machine stay where they are. Raises CorruptArtifact as `current` does.
+        """
+        key = self.current_key(kind, name)
+        if not key or self.is_local or (self.cache / kind / name / key / MANIFEST).exists():
+            artifact = self.current(kind, name)
+            return artifact.manifest if artifact else None
+        file = f"{kind}/{name}/{key}/{MANIFEST}"
+        return manifest_of(self.folder.read(file), self.folder.at(file))
 
     def current(self, kind: str, name: str) -> Artifact | None:
         """Return the current artifact of a name, or None. Raises CorruptArtifact as `find` does,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from artifacts.pull import pull
 from artifacts.store import Artifact
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout, regression, validation
 from evaluation.benchmarks.embedded import NO_HELDOUT, answering, own_heldout
@@ -24,6 +25,7 @@ from resources.run_record import ModelVersion
 def start_of(stage: StageContext) -> ModelVersion:
     """Return the policy to train: the champion at the run's start, else the warmed-up model."""
     if champion := stage.pipeline_run.record.champion:
+        pull(stage.store, champion.path)
         return champion
     warmed_up: Artifact = stage.store.require("checkpoints", "sft_checkpoint")
     return ModelVersion.of_artifact(f"{stage.pipeline_run.record.id}-sft", warmed_up)
@@ -59,7 +61,10 @@ def opponent(stage: StageContext) -> ModelVersion:
     if decision:
         content = decision["champion"]["content_hash"]
         entry = next(each for each in history if each.checkpoint_hash == content)
-    return entry.model if entry else start_of(stage)
+    if entry is None:
+        return start_of(stage)
+    pull(stage.store, entry.path)
+    return entry.model
 
 
 def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import dagster as dg
 
-from artifacts.integrity import CorruptArtifact, check_champion
+from artifacts.integrity import CorruptArtifact
+from artifacts.pull import pull, pull_champion
 from assets.contestant_scores import Scores, read_scores
 from assets.contestants import benchmarks_of, start_of
 from assets.gate_facts import alpha_rows, gates_of
@@ -117,9 +118,8 @@ def champion_is_whole(run_context: RunContext) -> dg.AssetCheckResult:
     from artifacts.hashing import hash_folder
 
     champion = run_context.ledger.champion()
-    actual_hash = (
-        hash_folder(Path(champion.path)) if champion and Path(champion.path).is_dir() else "missing"
-    )
+    folder = pull(run_context.store, champion.path) if champion else Path()
+    actual_hash = hash_folder(folder) if champion and folder.is_dir() else "missing"
     expected_hash = champion.checkpoint_hash if champion else "none"
     return dg.AssetCheckResult(
         passed=actual_hash == expected_hash,
@@ -176,10 +176,10 @@ def verify_evidence(stage: StageContext) -> None:
     for artifact in artifacts:
         store.verify(artifact)
     if champion := stage.run_context.ledger.champion():
-        check_champion(Path(champion.path), champion.checkpoint_hash)
+        pull_champion(store, champion.path, champion.checkpoint_hash)
     else:
         start = start_of(stage)
-        check_champion(Path(start.path), start.content_hash)
+        pull_champion(store, start.path, start.content_hash)
 
 
 def record_lost_tasks(stage: StageContext, scores: Scores) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,7 +36,7 @@ def deploy(
     """Print what a release needs, and open it. Raises NoRelease, UnknownVersion, and
     CorruptArtifact if a version's files are not those that the ledger names.
     """
-    from artifacts.integrity import check_champion
+    from artifacts.pull import pull_champion
     from serving.gateway.observations import Observations
     from serving.release.forecast import forecast
     from serving.release.opening import propose, trusted_keys
@@ -46,7 +45,7 @@ def deploy(
     entries = [find(settings.history, version)[-1] for version in versions]
     if not settings.profile.serving.upstream:  # there the files are on another machine
         for entry in entries:
-            check_champion(Path(entry.path), entry.checkpoint_hash)
+            pull_champion(settings.store, entry.path, entry.checkpoint_hash)
     releases, release = Releases(ledger.place), settings.profile.release
     proposal = propose(
         ledger,

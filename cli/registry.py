@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from artifacts.integrity import CorruptArtifact, check_champion
+from artifacts.integrity import CorruptArtifact
+from artifacts.pull import pull_champion
 from cli.app.commands import Command
 from cli.app.options import JsonOption, ProfileOption
 from cli.display.outcome import outcome
@@ -114,7 +114,7 @@ def verify(settings: Settings, console: Console, kept: str = "") -> int:
         events = count(sum(len(release.events) for release in releases), "event")
         console.print(f"{count(len(releases), 'release')}, {events}, each as recorded")
     if champion := ledger.champion():
-        check_champion(Path(champion.path), champion.checkpoint_hash)
+        pull_champion(settings.store, champion.path, champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")
     artifacts = count(settings.store.verify_all(), "artifact")
     console.print(f"{artifacts}: each file is as published")

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from artifacts.integrity import check_champion
 from artifacts.manifest import code_version, hardware, package_versions
 from artifacts.passport import ManifestIndex
+from artifacts.pull import holds, pull_champion
 from artifacts.store import Artifact, Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
@@ -214,9 +214,9 @@ def _checkpoint(card: Scorecard, store: Store, index: ManifestIndex, settings: S
             return artifact.path
     for entry in settings.history:
         folder = Path(entry.path)
-        if entry.checkpoint_hash == card.checkpoint_hash and folder.is_dir():
-            check_champion(folder, entry.checkpoint_hash)
-            return folder
+        same = entry.checkpoint_hash == card.checkpoint_hash
+        if same and (folder.is_dir() or holds(store, folder)):
+            return pull_champion(store, folder, entry.checkpoint_hash)
     raise NotReproducible(
         f"the weights of {card.checkpoint} ({card.checkpoint_hash[:12]}) are missing: put their "
         "folder back"

@@ -33,6 +33,7 @@ def serve(port: int, settings: Settings, console: Console) -> None:
         home,
         serving,
         ledger=ledger,
+        store=settings.store,
         sandbox=sandbox,
         production=settings.profile.production,
         router_of=lambda catalog: attached_router(home, ledger, catalog),

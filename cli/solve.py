@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from artifacts.pull import pull
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.screen import screen
@@ -115,7 +116,7 @@ def champion(settings: Settings) -> str:
             "there is no champion yet: give --model FOLDER or --endpoint URL, or make a champion "
             "with `ratchet demo`"
         )
-    return entry.path
+    return str(pull(settings.store, entry.path))
 
 
 @contextmanager

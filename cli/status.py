@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from artifacts.manifest import Manifest
+from artifacts.pull import holds
+from artifacts.store import Store
 from assets.stages import PREPARING
 from cli.app.commands import Command
 from cli.app.options import JsonOption
@@ -41,7 +43,7 @@ def show_status(settings: Settings, console: Console, *, as_json: bool = False) 
     history: list[Entry] = []
     with damage.collected():
         history = settings.history
-        rows += _champions(history)
+        rows += _champions(history, settings.store)
         rows += _release(history, Releases(settings.ledger.place).all() if history else [])
     rows.append(("training", str(holder) if holder else "none"))
     policy = settings.profile.policy
@@ -91,10 +93,10 @@ def _release(history: list[Entry], releases: list[Release]) -> list[tuple[str, s
     return [("deployed", f"version {answers}; {state} (`ratchet release status`)")]
 
 
-def _champions(history: list[Entry]) -> list[tuple[str, str]]:
+def _champions(history: list[Entry], store: Store) -> list[tuple[str, str]]:
     """Return the champion and the one before it, with the command that restores it."""
     stack = champions(history)
-    rows = [("champion", _champion(stack[-1]) if stack else NO_CHAMPION)]
+    rows = [("champion", _champion(stack[-1], store) if stack else NO_CHAMPION)]
     if previous := previous_of(history):
         taken_back = previous.version not in {entry.version for entry in stack}
         way = f"rollback --to {previous.version}" if taken_back else "rollback"
@@ -107,18 +109,23 @@ def stale(settings: Settings, damage: Damage) -> list[str]:
     """Return a sentence for each dataset whose inputs have changed since it was made."""
     from problems.verification.chosen_limits import input_of, read_choice
 
-    current, lines = damage.whole(settings.store, PREPARING), []
+    current: dict[str, Manifest] = {}
+    lines: list[str] = []
+    for name in PREPARING:
+        with damage.collected():
+            if manifest := settings.store.current_manifest("datasets", name):
+                current[name] = manifest
     raw, verified = current.get("raw_problems"), current.get("verified_problems")
     with damage.collected():
-        lines += _changed_sources(raw.manifest, settings.home) if raw else []
+        lines += _changed_sources(raw, settings.home) if raw else []
     with damage.collected():
         limits = input_of(read_choice(settings.home.path)).get("limits")
-        if verified and verified.manifest.inputs.get("limits") != limits:
+        if verified and verified.inputs.get("limits") != limits:
             lines.append("verified_problems: its limits have changed")
     return lines + [
         f"{name}: {source} has changed"
-        for name, artifact in current.items()
-        for source, content in artifact.manifest.inputs.items()
+        for name, manifest in current.items()
+        for source, content in manifest.inputs.items()
         if source in current and current[source].content_hash != content
     ]
 
@@ -145,9 +152,10 @@ def _changed_sources(raw: Manifest, home: Home) -> list[str]:
     return lines
 
 
-def _champion(entry: Entry) -> str:
+def _champion(entry: Entry, store: Store) -> str:
     """Return the champion's version, checkpoint and date in one line."""
-    missing = "" if Path(entry.path).is_dir() else "  [red](its folder is missing)[/]"
+    whole = Path(entry.path).is_dir() or holds(store, entry.path)
+    missing = "" if whole else "  [red](its folder is missing)[/]"
     how = {"install": "installed as the first", "promote": "promoted", "rollback": "restored"}[
         entry.kind
     ]

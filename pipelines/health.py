@@ -12,7 +12,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from artifacts.integrity import CorruptArtifact, check_champion
+from artifacts.integrity import CorruptArtifact
+from artifacts.pull import pull_champion
 from resources import lease
 from resources.finding import Finding
 from resources.home import NotReady
@@ -43,7 +44,7 @@ def _champion(settings: Settings) -> Finding:
             return Finding("champion", "none yet", "`ratchet demo` makes the first")
         folder = Path(champion.path)
         known = folder.with_name(f".{folder.name}.files.json")
-        check_champion(folder, champion.checkpoint_hash, known)
+        pull_champion(settings.store, folder, champion.checkpoint_hash, known)
     except (CorruptArtifact, LedgerChanged, LedgerUnreachable) as error:
         found, _, mend = str(error).rpartition(": ")
         return Finding("champion", found, mend, blocks=True)

@@ -16,6 +16,7 @@ from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 
+from artifacts.store import Store
 from resources.config.production import Production
 from resources.config.serving import Serving
 from resources.home import Home
@@ -72,16 +73,17 @@ def make_app(
     router_of: Callable[[Catalog], Router] = champion_router,
     pages: Sequence[APIRouter] = (),
     open_engine: OpenEngine | None = None,
+    store: Store | None = None,
 ) -> Guard:
     """Return the gateway. Without a champion it responds with 503.
 
     ledger: default, the home's own. production: what is kept of failed requests. router_of: makes
     the router of a release. pages: more endpoints, for operators below /releases and /experiments.
-    open_engine: default, that of the settings.
+    open_engine: default, that of the settings. store: of the versions; default, the home.
     """
     settings = settings or Serving()
     catalog = Catalog(ledger or Ledger(home.ledger, home.path))
-    pool = VersionPool(open_engine or engine_of(settings.engine), settings)
+    pool = VersionPool(open_engine or engine_of(settings.engine), settings, store or home.store())
     router, keys = router_of(catalog), Keys(home.api_keys)
     keeper = Keeper(catalog, pool, router, settings, keys.read)
     observations = Observations(home.observations)

@@ -13,7 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from artifacts.integrity import CorruptArtifact, check_champion
+from artifacts.integrity import CorruptArtifact
+from artifacts.pull import pull, pull_champion
+from artifacts.store import Store
 from artifacts.tensors import element_count, weights_hash
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
@@ -53,10 +55,13 @@ class LoadedVersion:
 
 
 class VersionPool:
-    """For one event loop. Loading runs in a thread, one version at a time."""
+    """For one event loop. Loading runs in a thread, one version at a time.
 
-    def __init__(self, open_engine: OpenEngine, settings: Serving) -> None:
-        self.open_engine, self.settings = open_engine, settings
+    store: versions that are not on this machine are copied from it.
+    """
+
+    def __init__(self, open_engine: OpenEngine, settings: Serving, store: Store) -> None:
+        self.open_engine, self.settings, self.store = open_engine, settings, store
         self.loaded: dict[int, LoadedVersion] = {}
         self._loading = asyncio.Lock()
 
@@ -69,7 +74,7 @@ class VersionPool:
             if present := self.loaded.get(entry.version):
                 present.pinned |= pinned
                 return present
-            size = 0 if self.settings.upstream else weight_bytes(Path(entry.path))
+            size = await asyncio.to_thread(self._pulled_bytes, entry)
             self._check_memory(entry, size)
             engine, weights = await asyncio.to_thread(self._open, entry)
             try:
@@ -133,13 +138,24 @@ class VersionPool:
                 "serving.memory_gib"
             )
 
+    def _pulled_bytes(self, entry: Entry) -> int:
+        """Return the memory of the version's weights, which are copied here if needed; 0 where
+        another server has them.
+        """
+        if self.settings.upstream:
+            return 0
+        try:
+            return weight_bytes(pull(self.store, entry.path))
+        except Exception as error:  # each object store has its own errors
+            raise CannotLoad(_cannot(entry, one_line(error))) from error
+
     def _open(self, entry: Entry) -> tuple[Engine, str]:
         """Return the version's engine, and the hash of its weights."""
         path, weights = Path(entry.path), ""
         try:
             if not self.settings.upstream:
                 known = path.with_name(f".{path.name}.files.json")
-                check_champion(path, entry.checkpoint_hash, known)
+                pull_champion(self.store, path, entry.checkpoint_hash, known)
                 weights = weights_hash(path, entry.checkpoint_hash)
             return self.open_engine(entry, self.settings), weights
         except CorruptArtifact as error:
@@ -159,8 +175,8 @@ async def warm_up(engine: Engine) -> None:
 
 def _cannot(entry: Entry, reason: str) -> str:
     return (
-        f"cannot load version {entry.version} ({entry.checkpoint}) from {entry.path} ({reason}): "
-        "restore the folder, or run `ratchet rollback`"
+        f"cannot load version {entry.version} ({entry.checkpoint}) from {entry.path}: {reason}: "
+        "it is tried again every few seconds"
     )
 
 

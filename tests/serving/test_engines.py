@@ -209,7 +209,7 @@ def test_a_library_that_fails_is_a_version_that_cannot_be_loaded(
 
     entry = promote(home, "old", checkpoints["old"])
     with pytest.raises(CannotLoad, match="cannot load version 1"):
-        asyncio.run(VersionPool(opened, Serving()).load(entry))
+        asyncio.run(VersionPool(opened, Serving(), home.store()).load(entry))
 
 
 class Silent(NoModel):
@@ -226,7 +226,7 @@ def test_a_server_that_never_answers_does_not_stop_the_pool(
     monkeypatch.setattr(pool, "WARM_UP_S", 0.1)
     entry = promote(home, "old", checkpoints["old"])
     with pytest.raises(CannotLoad, match="TimeoutError"):
-        asyncio.run(VersionPool(lambda *_: Silent(), Serving()).load(entry))
+        asyncio.run(VersionPool(lambda *_: Silent(), Serving(), home.store()).load(entry))
 
 
 def test_a_server_may_close_a_connection_after_its_answer() -> None:
