@@ -25,7 +25,7 @@ from resources.home import NotReady
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
 from resources.registry.releases import Releases
-from resources.run_record import readable
+from resources.run_record import records
 from resources.settings import Settings
 from resources.verification import verify_records
 
@@ -105,11 +105,11 @@ def verify(settings: Settings, console: Console, kept: str = "") -> int:
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--head") from error
     number, head = ledger.head()
-    ledger.compare(
-        {record.id: record.decision for record in readable(settings.home.runs) if record.decision}
-    )
+    known = records(settings.home.runs)
+    ledger.compare({record.id: record.decision for record in known if record.decision})
     entries = count(number, "entry")
     console.print(f"{entries}, each as recorded; hash of the last: {head or 'none'}")
+    console.print(f"{count(len(known), 'run')} with a record, each as recorded")
     if releases := Releases(ledger.place).all():
         events = count(sum(len(release.events) for release in releases), "event")
         console.print(f"{count(len(releases), 'release')}, {events}, each as recorded")

@@ -37,7 +37,10 @@ def show_status(settings: Settings, console: Console, *, as_json: bool = False) 
     Return 2 if a file is damaged, else 0.
     """
     home, damage = settings.home, Damage()
-    known, broken = readable(home.runs), unreadable(home.runs)
+    known: list[RunRecord] = []
+    with damage.collected():
+        known = readable(home.runs)
+        damage.add(map(str, unreadable(home.runs).values()))
     holder = lease.holder(home.lease)
     rows = [("home", str(home.path))]
     history: list[Entry] = []
@@ -76,7 +79,6 @@ def show_status(settings: Settings, console: Console, *, as_json: bool = False) 
         for row in rows:
             table.add_row(*row)
         console.print(table)
-    damage.add(map(str, broken.values()))
     return damage.exit_code()
 
 

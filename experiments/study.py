@@ -207,7 +207,10 @@ def prepared_study(settings: Settings, why: str, console: Console) -> Iterator[S
     try:
         view = View(folder, f"{id} · profile {settings.title} · {why}", SHARED_STAGES)
         code = run_with_view(
-            lambda: start_worker(settings, "prepare", id, why), view, PipelineRun(folder), console
+            lambda: start_worker(settings, "prepare", id, why),
+            view,
+            PipelineRun(home.runs, id),
+            console,
         )
         if code:
             explain_failure(folder, code)
@@ -228,7 +231,7 @@ def _open_study(settings: Settings, id: str, why: str) -> Study:
     from assets.training_rows import training_rows
     from resources.progress import Progress
     from resources.run_context import StageContext
-    from resources.run_record import StageReport
+    from resources.stage_report import StageReport
 
     pipeline_run = open_run(
         settings.home.runs,

@@ -23,6 +23,9 @@ from typing import Any
 
 import yaml
 
+from resources.home import Home
+from resources.run_record import PipelineRun
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(
@@ -86,7 +89,7 @@ def pipeline_run(home: Path, seed: int, *, control: bool, profile: str) -> dict[
 
 def facts(home: Path, summary: dict[str, Any]) -> dict[str, Any]:
     """Return the table row of a finished run; shares are in percent, memory in GiB."""
-    record = json.loads((home / "runs" / "chain-0001" / "run.json").read_text())
+    record = PipelineRun(Home(home).runs, "chain-0001").record.model_dump()
     comparison = summary["decision"]["comparison"]
     [measured] = home.glob("checkpoints/chain-0001/*/measured.json")
     steps = [

@@ -6,6 +6,7 @@ execute` needs no argument (docs/decisions.md). A partition that the UI, a sched
 gives overrides the default.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
@@ -30,9 +31,10 @@ from pipelines.history import forget_runs
 from pipelines.settings import SETTINGS
 from resources.home import Home
 from resources.registry.ledger import named, previous_of
+from resources.registry.ledger_database import LedgerUnreachable
 from resources.retention import collecting
 from resources.run_context import PARTITION, TRAINING_TAGS, RunContext
-from resources.run_record import newest_id, next_id
+from resources.run_record import Runs, newest_id, next_id
 from resources.services import PROFILE, SUBHOME
 
 SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
@@ -91,11 +93,21 @@ def _job(
     )
 
 
+def _partition(id_of: Callable[[Runs], str]) -> dict[str, str]:
+    """Return the tag with the run that a job is about by default; none while the database of the
+    records is away: the definitions load, and such a run says that it has no partition.
+    """
+    try:
+        return {PARTITION: id_of(SETTINGS.home.runs)}
+    except LedgerUnreachable:
+        return {}
+
+
 full_pipeline = _job(
     "full_pipeline",
     needed(PIPELINE_ASSETS),
     "Runs all stages to a decision; resumes the open pipeline run, else starts the next one.",
-    run_tags={**TRAINING_TAGS, PARTITION: next_id(SETTINGS.home.runs)},
+    run_tags={**TRAINING_TAGS, **_partition(next_id)},
 )
 smoke = _job(
     "smoke",
@@ -130,7 +142,7 @@ evaluate_checkpoint = _job(
         "Scores one checkpoint; the partition is its name. Starts automatically for each new "
         "folder in the inbox."
     ),
-    run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
+    run_tags={"ratchet/kind": "evaluation", **_partition(newest_id)},
 )
 score_benchmark = _job(
     "score_benchmark",
@@ -142,7 +154,7 @@ promote = _job(
     "promote",
     (promoted_model,),
     "Decides on the promotion of a scored checkpoint; the partition is its name.",
-    run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
+    run_tags={"ratchet/kind": "evaluation", **_partition(newest_id)},
 )
 deploy = dg.define_asset_job(
     "deploy",

@@ -59,24 +59,23 @@ def demo(settings: Settings, console: Console) -> int:
         print(f"error: {lease.LeaseHeld(holder, home.lease)}", file=sys.stderr)
         return BUSY
     run_id = next_id(home.runs)
-    folder = home.runs / run_id
-    record_file = folder / "run.json"
-    resumed = ", resumed" if record_file.exists() else ""
+    run = PipelineRun(home.runs, run_id)
+    resumed = ", resumed" if run.stored else ""
     title = f"{run_id}{resumed} · profile {settings.title}"
-    view = View(folder, title, stages_of(settings.profile))
+    view = View(run.folder, title, stages_of(settings.profile))
     code = run_with_view(
         lambda: start_worker(settings, "full_pipeline", run_id, "ratchet demo"),
         view,
-        PipelineRun(folder),
+        run,
         console,
     )
     if code:
         if code != INTERRUPTED:
-            explain_failure(folder, code)
+            explain_failure(run.folder, code)
         return code
     from pipelines.watch.summary import show
 
-    show(home.reports / run_id, PipelineRun(folder).record, console)
+    show(home.reports / run_id, run.record, console)
     print_text(console, TALK)
     return 0
 
@@ -87,11 +86,7 @@ def resume_settings(settings: Settings) -> Settings:
     """
     runs = settings.home.runs
     open_run = next(
-        (
-            record
-            for record in (readable(runs) if runs.is_dir() else [])
-            if record.id == next_id(runs)
-        ),
+        (record for record in readable(runs) if record.id == next_id(runs)),
         None,
     )
     if open_run is None:
@@ -258,10 +253,9 @@ class ResourceSampler:
         now = time.monotonic()
         if now - self.sampled_at < self.pause_s:
             return
-        if not (self.pipeline_run.folder / "run.json").exists():
+        if (record := self.pipeline_run.stored) is None:
             return
         view.memory_gib = pss_bytes(run_processes(str(self.pipeline_run.folder))) / 2**30
-        record = self.pipeline_run.record
         view.peak_gib = max(record.peak_pss_gib, view.memory_gib)
         if self.counts:
             minutes = record.minutes + (now - self.sampled_at) / 60

@@ -15,9 +15,10 @@ from pathlib import Path
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
 from artifacts.store import Store
+from resources.run_record import Runs
 
 DEFAULT = ".ratchet"
-FORMAT = "3"  # of a home's files; a change that an earlier home's files do not fit raises it
+FORMAT = "4"  # of a home's files; a change that an earlier home's files do not fit raises it
 FORMAT_FILE = "format"
 RESTORING = "restoring"  # the format of a home before its restore has ended
 
@@ -28,7 +29,10 @@ class NotReady(RuntimeError):
 
 @dataclass(frozen=True)
 class Home:
+    """database: URL of the records on a server (`storage.ledger`); empty: files in the home."""
+
     path: Path
+    database: str = ""
 
     @classmethod
     def from_environment(cls, *, unfinished: bool = False) -> Home:
@@ -62,8 +66,9 @@ class Home:
         )
 
     @property
-    def runs(self) -> Path:
-        return self.path / "runs"
+    def runs(self) -> Runs:
+        """The records of runs, and the folder with a run's files."""
+        return Runs(self.path / "runs", self.database or self.path / "records.db")
 
     @property
     def reports(self) -> Path:
@@ -95,8 +100,8 @@ class Home:
         return self.path / "sources.json"
 
     @property
-    def ledger(self) -> Path:
-        return self.path / "promotions.db"
+    def ledger(self) -> Path | str:
+        return self.database or self.path / "promotions.db"
 
     @property
     def gateways(self) -> Path:

@@ -140,7 +140,7 @@ def check_policy(home: Home, profile: Profile) -> None:
         if profile.base:
             check_base(home, profile)
         # With a champion, the pipeline run would continue from that, whatever its shape.
-        ledger = Ledger(profile.storage.ledger or home.ledger)
+        ledger = Ledger(home.ledger)
         if champion_of(history_of(ledger, home.runs)) is None:
             if not profile.base:
                 _check_tiny_model(profile)

@@ -24,7 +24,7 @@ from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
 from resources.retention import Removal, collect
-from resources.run_record import Kind, PipelineRun, StageReport, next_id, open_run
+from resources.run_record import Kind, PipelineRun, next_id, open_run
 from resources.services import (
     RayResource,
     RegistryResource,
@@ -36,6 +36,7 @@ from resources.services import (
 )
 from resources.settings import Settings
 from resources.stage import PipelineStage
+from resources.stage_report import StageReport
 from resources.stage_retry import sandbox_failures_retried
 from sandbox.sandbox import Sandbox
 
@@ -92,7 +93,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def home(self) -> Home:
-        return self.storage.home
+        return self.storage.home(self.profile)
 
     @property
     def profile(self) -> Profile:

@@ -1,28 +1,34 @@
 """The record of a pipeline run: one pass from raw problems to a decision.
 
-`runs/<id>/run.json` holds its settings and its state. The file is replaced as a whole under a
-lock, so that a kill at any moment leaves the old or the new one.
+It holds the settings and the state of a run, in a row of a database that several homes may share:
+numbers, ids and draws are taken once among all of them. A kill at any moment leaves the old row or
+the new one. The run's own files are in `runs/<id>/` of the home that runs it.
 A checkpoint added by hand has a record of the same kind. A record that is scored on held-out tasks
 owns a range of them: its draw.
 """
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from artifacts.atomic import write_atomic
 from artifacts.home_paths import present_path, stored_path
 from artifacts.integrity import CorruptArtifact, reading, seal, unseal
 from artifacts.store import Artifact
 from resources.progress import Progress, attempts_s, read
+from resources.registry.ledger_database import PostgresServer, Schema, SqliteFile, database
+from resources.stage_report import StageReport
 
+TABLE = "CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, record TEXT NOT NULL);"
+SCHEMA = Schema("the record of runs", "runs", "runs", TABLE, TABLE, lock=0x7261_7463_0003)
+FIX = "restore the database from a backup"
 Kind = Literal["pipeline", "evaluation", "rescore", "validation", "score", "data", "study"]
 FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
 
@@ -34,7 +40,7 @@ class ModelVersion(BaseModel):
 
     checkpoint: str
     content_hash: str
-    path: str  # in the file relative to the home
+    path: str  # in the database relative to the home
 
     @classmethod
     def of_artifact(cls, checkpoint: str, weights: Artifact) -> ModelVersion:
@@ -52,7 +58,7 @@ class Timing(BaseModel):
 
 
 class HeldoutDraw(BaseModel):
-    """Held-out tasks that one record uses, and no other of the home: `count` from `first` on, in
+    """Held-out tasks that one record uses, and no other: `count` from `first` on, in
     the order of this seed of the family.
     """
 
@@ -96,44 +102,102 @@ class RunRecord(BaseModel):
         return self.minutes or sum(timing.seconds for timing in self.stages.values()) / 60
 
 
-class PipelineRun:
-    """The record in its folder. Every change is made under the home's lock."""
+@dataclass(frozen=True)
+class Runs:
+    """Where runs are: the folder with their files, and the database with their records.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    place: a SQLite file, or a `postgresql://` URL.
+    """
+
+    folder: Path
+    place: Path | str
+
+    def __truediv__(self, id: str) -> Path:
+        return self.folder / id
+
+    @property
+    def home(self) -> Path:
+        return self.folder.parent
+
+    @cached_property
+    def database(self) -> SqliteFile | PostgresServer:
+        return database(self.place, SCHEMA)
+
+    def texts(self, id: str = "", cursor: Any = None) -> dict[str, str]:
+        """Return the stored text of each record, by id. id: only of this one. cursor: of a
+        transaction.
+        """
+        if cursor is None:
+            with self.database.reading() as reader:
+                return self.texts(id, reader) if reader else {}
+        mark = self.database.mark
+        cursor.execute(f"SELECT id, record FROM runs WHERE {mark} IN ('', id) ORDER BY id", (id,))
+        return dict(cursor.fetchall())
+
+    def parsed(self, id: str, text: str) -> RunRecord:
+        """Return a record. Raises CorruptArtifact for one that was changed."""
+        where = f"{self.place}: {id}"
+        with reading(where, FIX):
+            record = RunRecord.model_validate(unseal(text, where, FIX))
+        return _moved(record, present_path, self.home)
+
+
+class PipelineRun:
+    """One run: its record, and the folder of its files."""
+
+    def __init__(self, runs: Runs, id: str) -> None:
+        self.runs, self.id, self.folder = runs, id, runs / id
+
+    @property
+    def stored(self) -> RunRecord | None:
+        """The record; None if there is none. Raises CorruptArtifact for one that was changed."""
+        text = self.runs.texts(self.id).get(self.id)
+        return None if text is None else self.runs.parsed(self.id, text)
 
     @property
     def record(self) -> RunRecord:
-        return _read(self.folder / "run.json")
+        """The record. Raises FileNotFoundError without one."""
+        if (record := self.stored) is None:
+            raise FileNotFoundError(f"{self.runs.place}: no record of the run {self.id}: {FIX}")
+        return record
 
     @property
     def progress_file(self) -> Path:
         return self.folder / "progress.jsonl"
 
     def change(self, **fields: Any) -> RunRecord:
-        with locked(self.folder.parent):
-            return self._write(self.record.model_copy(update=fields))
+        with self._writing() as (record, write):
+            return write(record.model_copy(update=fields))
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[RunRecord, Callable[[RunRecord], RunRecord]]]:
+        """Yield the record, and a function that replaces it, while nobody else writes one."""
+        with locked(self.runs) as cursor:
+            text = self.runs.texts(self.id, cursor).get(self.id)
+            if text is None:
+                raise FileNotFoundError(f"{self.runs.place}: no record of the run {self.id}: {FIX}")
+            record = self.runs.parsed(self.id, text)
+            yield record, lambda changed: _write(cursor, self.runs, changed)
 
     def keep_code(self, artifact: str, code: str) -> None:
         """Record the code that made an artifact: this run reuses the artifact if it is resumed."""
-        with locked(self.folder.parent):
-            record = self.record
+        with self._writing() as (record, write):
             if record.code.get(artifact) != code:
-                changed = {"code": {**record.code, artifact: code}}
-                self._write(record.model_copy(update=changed))
+                write(record.model_copy(update={"code": {**record.code, artifact: code}}))
 
     def draw(self, seed: int, count: int) -> HeldoutDraw:
         """Return this record's `count` held-out tasks in the order of this seed; the first call
         takes the next unused ones.
         """
-        with locked(self.folder.parent):
-            record = self.record
+        with locked(self.runs) as cursor:
+            known = records(self.runs, cursor)
+            record = next(record for record in known if record.id == self.id)
             for draw in record.draws:
                 if (draw.seed, draw.count) == (seed, count):
                     return draw
-            first = tasks_used(records(self.folder.parent), seed)
-            draw = HeldoutDraw(seed=seed, first=first, count=count)
-            self._write(record.model_copy(update={"draws": (*record.draws, draw)}))
+            draw = HeldoutDraw(seed=seed, first=tasks_used(known, seed), count=count)
+            changed = record.model_copy(update={"draws": (*record.draws, draw)})
+            _write(cursor, self.runs, changed)
             return draw
 
     @contextmanager
@@ -152,13 +216,12 @@ class PipelineRun:
             )
             raise
         report.progress.write("found" if report.only_reused else "end", text=report.text)
-        with locked(self.folder.parent):
-            record = self.record
+        with self._writing() as (record, write):
             # Once the artifact exists, a pass that only finds it does not count.
             if not report.only_reused or name not in record.stages:
                 seconds = round(attempts_s(read(self.progress_file)[0], name), 3)
                 timing = Timing(seconds=seconds, reused=report.only_reused, finished_at=now())
-                self._write(record.model_copy(update={"stages": {**record.stages, name: timing}}))
+                write(record.model_copy(update={"stages": {**record.stages, name: timing}}))
 
     def code_of(self, artifact: str) -> str:
         """Return the code that made an artifact of this run before it was resumed, else "".
@@ -170,44 +233,17 @@ class PipelineRun:
         return record.code.get(artifact, "") if resumed else ""
 
     def fail(self, error: str) -> RunRecord:
-        with locked(self.folder.parent):
-            record = self.record
+        with self._writing() as (record, write):
             if record.state == "done":  # what fails afterwards changes no decision
                 return record
             failures = record.failures + 1
             state = "failed" if failures >= FAILURES else "open"
-            return self._write(
-                record.model_copy(update={"failures": failures, "error": error, "state": state})
-            )
-
-    def _write(self, record: RunRecord) -> RunRecord:
-        stored = _moved(record, stored_path, self.folder.parents[1])
-        write_atomic(self.folder / "run.json", seal(stored.model_dump_json(indent=1)))
-        return record
-
-
-class StageReport:
-    """Passed to the stage's code.
-
-    `created` and `reused` count artifacts. A stage that only reused some did no work.
-    """
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-        self.created = self.reused = 0
-        self.text = ""
-
-    @property
-    def only_reused(self) -> bool:
-        return self.reused > 0 and self.created == 0
-
-    def say(self, text: str) -> None:
-        """Set one short line about the outcome, shown next to the stage."""
-        self.text = text
+            changed = {"failures": failures, "error": error, "state": state}
+            return write(record.model_copy(update=changed))
 
 
 def open_run(
-    runs: Path,
+    runs: Runs,
     id: str,
     *,
     kind: Kind,
@@ -222,38 +258,38 @@ def open_run(
 
     Seeds differ between pipeline runs, but are reproducible.
     """
-    with locked(runs):
-        run = PipelineRun(runs / id)
-        if not (run.folder / "run.json").exists():
-            number = (
-                0
-                if kind == "data"
-                else max((record.number for record in records(runs)), default=0) + 1
+    run = PipelineRun(runs, id)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    with locked(runs) as cursor:
+        if id not in runs.texts(id, cursor):
+            last = max((record.number for record in records(runs, cursor)), default=0)
+            number = 0 if kind == "data" else last + 1
+            opened = RunRecord(
+                id=id,
+                number=number,
+                kind=kind,
+                seed=base_seed * 1000 + number,
+                profile=profile,
+                changes=tuple(changes),
+                why=why,
+                regression=regression,
+                champion=champion,
+                opened_at=now(),
             )
-            opened = now()
-            run._write(
-                RunRecord(
-                    id=id,
-                    number=number,
-                    kind=kind,
-                    seed=base_seed * 1000 + number,
-                    profile=profile,
-                    changes=tuple(changes),
-                    why=why,
-                    regression=regression,
-                    champion=champion,
-                    opened_at=opened,
-                )
-            )
-        return run
+            _write(cursor, runs, opened)
+    return run
 
 
-def records(runs: Path) -> list[RunRecord]:
-    """Return all records, by number. Raises CorruptArtifact for one that was changed."""
-    return sorted(map(_read, runs.glob("*/run.json")), key=lambda record: record.number)
+def records(runs: Runs, cursor: Any = None) -> list[RunRecord]:
+    """Return all records, by number. Raises CorruptArtifact for one that was changed.
+
+    cursor: of a transaction.
+    """
+    every = [runs.parsed(id, text) for id, text in runs.texts(cursor=cursor).items()]
+    return sorted(every, key=lambda record: record.number)
 
 
-def readable(runs: Path) -> list[RunRecord]:
+def readable(runs: Runs) -> list[RunRecord]:
     """Return the records that can be read, by number: to show, not to number a new run by."""
     return sorted(
         (read for read in _read_each(runs).values() if isinstance(read, RunRecord)),
@@ -261,26 +297,31 @@ def readable(runs: Path) -> list[RunRecord]:
     )
 
 
-def unreadable(runs: Path) -> dict[str, CorruptArtifact]:
+def unreadable(runs: Runs) -> dict[str, CorruptArtifact]:
     """Return the error of each record that cannot be read, by the run's id."""
     return {id: read for id, read in _read_each(runs).items() if isinstance(read, CorruptArtifact)}
 
 
-def _read_each(runs: Path) -> dict[str, RunRecord | CorruptArtifact]:
+def _read_each(runs: Runs) -> dict[str, RunRecord | CorruptArtifact]:
     each: dict[str, RunRecord | CorruptArtifact] = {}
-    for path in sorted(runs.glob("*/run.json")):
+    for id, text in runs.texts().items():
         try:
-            each[path.parent.name] = _read(path)
+            each[id] = runs.parsed(id, text)
         except CorruptArtifact as error:
-            each[path.parent.name] = error
+            each[id] = error
     return each
 
 
-def _read(path: Path) -> RunRecord:
-    fix = "restore it from a backup, or delete its folder"
-    with reading(path, fix):
-        record = RunRecord.model_validate(unseal(path.read_text(encoding="utf-8"), path, fix))
-    return _moved(record, present_path, path.parents[2])
+def _write(cursor: Any, runs: Runs, record: RunRecord) -> RunRecord:
+    """Write a record in a transaction, and return it."""
+    stored = _moved(record, stored_path, runs.home)
+    mark = runs.database.mark
+    cursor.execute(
+        f"INSERT INTO runs VALUES ({mark}, {mark}) "
+        "ON CONFLICT (id) DO UPDATE SET record = EXCLUDED.record",
+        (record.id, seal(stored.model_dump_json(indent=1))),
+    )
+    return record
 
 
 def _moved(record: RunRecord, path_of: Callable[[str, Path], str], home: Path) -> RunRecord:
@@ -297,10 +338,10 @@ def tasks_used(records: Sequence[RunRecord], seed: int) -> int:
     return max((draw.end for draw in draws), default=0)
 
 
-def next_id(runs: Path, prefix: str = "chain") -> str:
+def next_id(runs: Runs, prefix: str = "chain") -> str:
     """Return the open pipeline run of this prefix, else the name of the next one.
 
-    A folder whose record cannot be read keeps its name.
+    A record that cannot be read keeps its name.
     """
     ours = [
         record
@@ -310,12 +351,12 @@ def next_id(runs: Path, prefix: str = "chain") -> str:
     if ours and ours[-1].state == "open":
         return ours[-1].id
     names = [record.id for record in ours]
-    names += [path.parent.name for path in runs.glob(f"{prefix}-*/run.json")]
+    names += [id for id in unreadable(runs) if id.rpartition("-")[0] == prefix]
     numbers = [int(tail) for name in names if (tail := name.rpartition("-")[2]).isdigit()]
     return f"{prefix}-{max(numbers, default=0) + 1:04d}"
 
 
-def newest_id(runs: Path) -> str:
+def newest_id(runs: Runs) -> str:
     """Return the last record that has its checkpoint, or is an evaluation.
 
     Without any, returns the name of the first pipeline run.
@@ -329,12 +370,10 @@ def newest_id(runs: Path) -> str:
 
 
 @contextmanager
-def locked(runs: Path) -> Iterator[None]:
-    """Hold the lock under which records are opened and changed."""
-    runs.mkdir(parents=True, exist_ok=True)
-    with (runs / ".lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def locked(runs: Runs) -> Iterator[Any]:
+    """Yield a cursor of the transaction in which alone records are opened and changed."""
+    with runs.database.writing() as cursor:
+        yield cursor
 
 
 def now() -> str:

@@ -82,9 +82,10 @@ class StorageResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         self._below = run_tag(context, SUBHOME)
 
-    @property
-    def home(self) -> Home:
-        return Home(Path(self.path) / self._below)
+    def home(self, profile: Profile) -> Home:
+        """Return the home with the database that the profile names."""
+        shared = "" if self.separate else profile.storage.ledger
+        return Home(Path(self.path) / self._below, shared)
 
     @property
     def separate(self) -> bool:
@@ -92,7 +93,7 @@ class StorageResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return bool(self._below)
 
     def store(self, profile: Profile) -> Store:
-        return self.home.store(profile.storage.root)
+        return self.home(profile).store(profile.storage.root)
 
 
 class RayResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -125,11 +126,13 @@ class RegistryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """
 
     def ledger(self, storage: StorageResource, profile: Profile) -> Ledger:
-        shared = "" if storage.separate else profile.storage.ledger
-        return Ledger(shared or storage.home.ledger, storage.home.path)
+        home = storage.home(profile)
+        return Ledger(home.ledger, home.path)
 
     def mlflow(self, storage: StorageResource, profile: Profile) -> Registry:
-        return Registry(storage.home.path, "" if storage.separate else profile.storage.mlflow)
+        return Registry(
+            storage.home(profile).path, "" if storage.separate else profile.storage.mlflow
+        )
 
 
 class TrackerResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -164,7 +167,7 @@ def services(settings: Settings) -> dict[str, dg.ConfigurableResource[Any]]:
             changes=list(settings.changes),
             unverified=settings.unverified,
         ),
-        "storage": StorageResource(path=str(settings.home.path)),
+        "storage": StorageResource(path=str(settings.place.path)),
         "ray": RayResource(),
         "sandbox": SandboxResource(),
         "registry": RegistryResource(),

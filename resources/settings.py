@@ -23,9 +23,12 @@ from resources.registry.mlflow import Registry
 
 @dataclass(frozen=True)
 class Settings:
-    """The home, and a profile by its name with the changes over it."""
+    """The home, and a profile by its name with the changes over it.
 
-    home: Home
+    place: the home's folder. Its records are where the profile says.
+    """
+
+    place: Home
     profile_name: str = "embedded"  # a name of ours, or the path of a YAML file
     changes: tuple[str, ...] = ()  # `section.key=value`
     unverified: bool = False  # train with a reward that the exploit battery refused
@@ -57,6 +60,11 @@ class Settings:
         """The whole typed config. Raises ProfileError."""
         return load_profile(self.profile_name, self.changes, unverified=self.unverified)
 
+    @cached_property
+    def home(self) -> Home:
+        """The home with the database that the profile names. Raises ProfileError."""
+        return replace(self.place, database=self.profile.storage.ledger)
+
     @property
     def reference(self) -> str:
         """A name that finds the profile again from any folder. Raises ProfileError."""
@@ -74,7 +82,7 @@ class Settings:
     @property
     def ledger(self) -> Ledger:
         """The ledger that the profile names (`storage.ledger`), else the home's own file."""
-        return Ledger(self.profile.storage.ledger or self.home.ledger, self.home.path)
+        return Ledger(self.home.ledger, self.home.path)
 
     @property
     def history(self) -> list[Entry]:
@@ -93,7 +101,7 @@ class Settings:
     def environment(self) -> dict[str, str]:
         """Return the variables from which a process that is started reads the same settings."""
         return {
-            "RATCHET_HOME": str(self.home.path),
+            "RATCHET_HOME": str(self.place.path),
             "RATCHET_PROFILE": self.reference,
             "RATCHET_SET": "\n".join(self.changes),
             "RATCHET_UNVERIFIED": "1" if self.unverified else "",

@@ -22,7 +22,17 @@ FIX = "restore it from a backup"
 SAVE = "whole"  # seal of a save of a training: its files with their hashes
 COPIES = "problem_files"  # copies of sources, each in a folder with the hash of its content
 # Artifacts and the copies of a remote store's; the ledger; other programs' own files.
-ELSEWHERE = {*KINDS, "cache", "promotions.db", "dagster", "ray", "smoke", "mlruns", "wandb"}
+ELSEWHERE = {
+    *KINDS,
+    "cache",
+    "promotions.db",
+    "records.db",
+    "dagster",
+    "ray",
+    "smoke",
+    "mlruns",
+    "wandb",
+}
 
 
 @dataclass

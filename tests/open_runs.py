@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import sqlite3
+from contextlib import closing
 from typing import Any
 
-from resources.run_record import PipelineRun, open_run
+from resources.run_record import PipelineRun, Runs, open_run
 
 
-def open_test_run(runs: Path, name: str, **changes: Any) -> PipelineRun:
+def open_test_run(runs: Runs, name: str, **changes: Any) -> PipelineRun:
     """Open the record of a pipeline run of the profile `small`; changes: of `open_run`."""
     values: dict[str, Any] = {
         "kind": "pipeline",
@@ -18,3 +19,10 @@ def open_test_run(runs: Path, name: str, **changes: Any) -> PipelineRun:
         "champion": None,
     }
     return open_run(runs, name, **values | changes)
+
+
+def damage_record(runs: Runs, name: str) -> str:
+    """Cut a stored record off. Return how messages name it."""
+    with closing(sqlite3.connect(runs.place)) as connection, connection:
+        connection.execute("UPDATE runs SET record = substr(record, 1, 40) WHERE id = ?", (name,))
+    return f"{runs.place}: {name}"

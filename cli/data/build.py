@@ -44,7 +44,7 @@ def data_build(files: list[Path], out: str, settings: Settings, console: Console
     code = run_with_view(
         lambda: start_worker(settings, "refresh_data", RECORD, "ratchet data build"),
         View(folder, f"dataset · profile {settings.title}", stages),
-        PipelineRun(folder),
+        PipelineRun(home.runs, RECORD),
         console,
     )
     if code:

@@ -75,7 +75,10 @@ def run_job(job: str, partition: str, settings: Settings, why: str, console: Con
     folder = settings.home.runs / partition
     view = View(folder, f"{job} · {partition}", stages=STAGES[job])
     code = run_with_view(
-        lambda: start_worker(settings, job, partition, why), view, PipelineRun(folder), console
+        lambda: start_worker(settings, job, partition, why),
+        view,
+        PipelineRun(settings.home.runs, partition),
+        console,
     )
     if code:
         explain_failure(folder, code)

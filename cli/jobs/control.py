@@ -38,7 +38,7 @@ def stop(run: str | None, home: Home, console: Console) -> int:
             names = sorted({each.tags.get(PARTITION, each.run_id[:8]) for each in stopped})
             print_text(console, f"{', '.join(names)} is stopped before its first stage.")
             return 0
-    if run and not (home.runs / run).is_dir():
+    if run and not (home.runs / run).is_dir() and not PipelineRun(home.runs, run).stored:
         raise FileNotFoundError(
             f"no run {run} in {home.path}: known runs are "
             f"{', '.join(record.id for record in readable(home.runs)) or 'none yet'}"
@@ -108,11 +108,11 @@ def watch(run: str | None, home: Home, console: Console) -> int:
         and run in (None, holder.run_id)
         and (home.runs / holder.run_id).is_dir()
     ):  # it may not have a training folder yet
-        pipeline_run = PipelineRun(home.runs / holder.run_id)
+        pipeline_run = PipelineRun(home.runs, holder.run_id)
         record = pipeline_run.record
     else:
         record, folder = find_run(run, home)
-        pipeline_run = PipelineRun(folder.parent.parent)
+        pipeline_run = PipelineRun(home.runs, folder.parents[1].name)
     view = View(
         pipeline_run.folder,
         f"{record.id} · profile {' '.join([record.profile, *record.changes])}",

@@ -33,8 +33,9 @@ def list_jobs(home: Home, console: Console, *, last: int, as_json: bool = False)
     """Print one line for each of the newest pipeline runs, studies and trainings, with its
     progress. Return 2 if a file is damaged, else 0.
     """
-    damage, broken, jobs = Damage(), unreadable(home.runs), list[dict[str, Any]]()
-    every = ((record, training_folder(home, record.id)) for record in readable(home.runs))
+    damage, jobs = Damage(), list[dict[str, Any]]()
+    known, broken = readable(home.runs), unreadable(home.runs)
+    every = ((record, training_folder(home, record.id)) for record in known)
     trains = [each for each in every if each[1] or each[0].kind in ("pipeline", "study")]
     for record, folder in trains[-last:]:
         with damage.collected():

@@ -46,10 +46,7 @@ def find_run(run: str | None, home: Home) -> tuple[RunRecord, Path]:
     Raises as `folder_of` does, and CorruptArtifact for a record that is damaged.
     """
     folder = folder_of(run, home)
-    pipeline_run = PipelineRun(folder.parents[1])
-    if not (file := pipeline_run.folder / "run.json").exists():
-        raise FileNotFoundError(f"{file} is missing: restore it, or delete its folder")
-    return pipeline_run.record, folder
+    return PipelineRun(home.runs, folder.parents[1].name).record, folder
 
 
 def _started(home: Home, run: str) -> float:

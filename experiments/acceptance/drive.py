@@ -58,8 +58,8 @@ def settings_of(device: str, folder: Path, base: str = "") -> Settings:
 
 def state(settings: Settings) -> str:
     """Return the state of the pipeline run: open, done or failed."""
-    run = PipelineRun(settings.home.runs / RUN)
-    return run.record.state if (run.folder / "run.json").exists() else "open"
+    record = PipelineRun(settings.home.runs, RUN).stored
+    return record.state if record else "open"
 
 
 def run_pipeline(settings: Settings, watcher: Watcher, console: Console) -> int:
@@ -77,7 +77,7 @@ def run_pipeline(settings: Settings, watcher: Watcher, console: Console) -> int:
 
 def training_folder(home: Home) -> Path | None:
     """Return the folder of the run's training; None before it exists."""
-    return next((path.parent for path in home.runs.glob(f"{RUN}/training/*/job.json")), None)
+    return next((path.parent for path in home.runs.folder.glob(f"{RUN}/training/*/job.json")), None)
 
 
 def steps(folder: Path) -> list[int]:
@@ -151,10 +151,8 @@ class Watcher(threading.Thread):
 
     def look(self) -> None:
         """Note what has happened since the last look, and act on it."""
-        run = PipelineRun(self.home.runs / RUN)
-        if not (run.folder / "run.json").exists():
+        if (record := PipelineRun(self.home.runs, RUN).stored) is None:
             return
-        record = run.record
         if "sft_checkpoint" in record.stages:
             self._note("supervised")
         if training := training_folder(self.home):

@@ -63,13 +63,13 @@ def collect(
 ) -> TrainingRecords:
     """Read the folder. Raises CorruptArtifact for a file that was changed afterwards."""
     home, profile = settings.home, settings.profile
-    run, training = home.runs / RUN, training_folder(home)
+    training = training_folder(home)
     report = _json(home.reports / RUN / "summary.json") or {}
     return TrainingRecords(
         device=device,
         findings=findings,
         training=profile.training,
-        record=PipelineRun(run).record if (run / "run.json").exists() else None,
+        record=PipelineRun(home.runs, RUN).stored,
         rows=[row for row in metrics(training) if UPDATED in row] if training else [],
         attempts=_attempts(training) if training else [],
         finished=training is not None and TrainingJob.read(training / "job.json").done is not None,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from resources.registry.ledger import Entry, Ledger, LedgerChanged
-from resources.run_record import readable
+from resources.run_record import Runs, readable
 
 
-def history_of(ledger: Ledger, runs: Path) -> list[Entry]:
+def history_of(ledger: Ledger, runs: Runs) -> list[Entry]:
     """Return all entries, oldest first.
 
     Raises LedgerChanged, also for an empty ledger where a run has ended with a decision: it would

@@ -18,10 +18,10 @@ from typing import Any, Literal, get_args
 
 from artifacts.hashing import REMOVED
 from artifacts.home_paths import present_path, stored_path
-from resources.registry.ledger_database import (
+from resources.registry.ledger_database import database
+from resources.registry.row_hashes import (
     VerifiedRows,
     WrongRow,
-    database,
     record_hashes,
     recorded_hashes,
     rows_of,

@@ -1,9 +1,9 @@
-"""Database of the ledger: a SQLite file, or a table of a Postgres server for several machines.
+"""The databases: SQLite files of a home, or tables of a Postgres server for several machines.
 
-Both have the same table and the same guarantees.
-In: a path or a `postgresql://` URL. Out: a read transaction, an exclusive write transaction, and a
-lock for the projection. A failure of the database is `LedgerUnreachable` in one line: nothing was
-recorded then, and earlier records are intact.
+Both have the same tables and the same guarantees.
+In: a path or a `postgresql://` URL, and a schema. Out: a read transaction, an exclusive write
+transaction, and a lock for the projection. A failure of the database is `LedgerUnreachable` in one
+line: nothing was recorded then, and earlier records are intact.
 
 The two drivers are used directly: `ratchet status` reads the ledger, and importing SQLAlchemy would
 make it 0.2 s slower.
@@ -12,18 +12,15 @@ make it 0.2 s slower.
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import zip_longest
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from resources.config.ledger_url import check_url
 
-Item = TypeVar("Item")
 WAIT_S = 30.0  # wait for another process that writes
 CONNECT_S = 10  # wait for a server to answer
 TABLE = """
@@ -78,34 +75,64 @@ promotions EXECUTE FUNCTION promotions_are_kept();
 CREATE OR REPLACE TRIGGER hash_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON
 entry_hashes EXECUTE FUNCTION promotions_are_kept();
 """
-WRITING, PROJECTING = 0x7261_7463_0001, 0x7261_7463_0002  # keys of Postgres' advisory locks
+PROJECTING = 0x7261_7463_0002  # key of one of Postgres' advisory locks
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Tables that are made and written together.
+
+    title: in messages. table: the one that readers need; last: the one that is made last. sqlite,
+    postgres: statements that make them. lock: key of the advisory lock of their writers.
+    alone: whether a SQLite file without `table` may hold no other table.
+    """
+
+    title: str
+    table: str
+    last: str
+    sqlite: str
+    postgres: str
+    lock: int
+    alone: bool = False
+
+
+LEDGER = Schema(
+    title="the ledger",
+    table="promotions",
+    last="entry_hashes",
+    sqlite=TABLE + SQLITE_TRIGGERS,
+    postgres=TABLE + POSTGRES_TRIGGERS,
+    lock=0x7261_7463_0001,
+    alone=True,
+)
 
 
 class LedgerUnreachable(RuntimeError):
-    """The record of promotions cannot be read or written now.
+    """The ledger, or another database of records, cannot be read or written now.
 
     The message says where it is and what to check.
     """
 
 
-def database(place: Path | str) -> SqliteFile | PostgresServer:
+def database(place: Path | str, schema: Schema = LEDGER) -> SqliteFile | PostgresServer:
     """Open a database: a path is SQLite, a URL Postgres. Raises ValueError for another URL."""
     if isinstance(place, Path):
-        return SqliteFile(place)
+        return SqliteFile(place, schema)
     check_url(place)
-    return PostgresServer(place)
+    return PostgresServer(place, schema)
 
 
 class SqliteFile:
-    """The ledger in a SQLite file.
+    """Tables in a SQLite file.
 
     path: created at the first write. Uses a write-ahead log, synced at each commit.
     """
 
     mark = "?"  # placeholder of a parameter in this driver
+    clock = "(julianday('now') - 2440587.5) * 86400"  # seconds since 1970
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, schema: Schema) -> None:
+        self.path, self.schema = path, schema
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor | None]:
@@ -118,9 +145,9 @@ class SqliteFile:
         with self._named_errors(), self._open() as connection:
             cursor = connection.cursor()
             cursor.execute("BEGIN")
-            if has_table(cursor, "promotions"):
+            if has_table(cursor, self.schema.table):
                 yield cursor
-            elif cursor.execute("SELECT 1 FROM sqlite_master").fetchone():
+            elif self.schema.alone and cursor.execute("SELECT 1 FROM sqlite_master").fetchone():
                 raise sqlite3.DatabaseError("it has other tables, and no `promotions`")
             else:
                 yield None
@@ -133,7 +160,7 @@ class SqliteFile:
                 connection.execute("PRAGMA journal_mode=WAL")
                 cursor = connection.cursor()
                 with connection:
-                    cursor.executescript(f"BEGIN IMMEDIATE;{TABLE}{SQLITE_TRIGGERS}")
+                    cursor.executescript(f"BEGIN IMMEDIATE;{self.schema.sqlite}")
                     yield cursor
 
     def damage(self) -> str:
@@ -180,28 +207,30 @@ class SqliteFile:
                 "database or disk is full": "free some space",
             }.get(str(error), "check that this user can write to its folder")
             raise LedgerUnreachable(
-                f"the ledger {self.path} cannot be used ({error}), nothing was recorded: {fix}"
+                f"{self.schema.title} {self.path} cannot be used ({error}), nothing was recorded: "
+                f"{fix}"
             ) from error
 
 
 class PostgresServer:
-    """The ledger on a Postgres server.
+    """Tables on a Postgres server.
 
     url: without a password, which libpq takes from PGPASSWORD or PGPASSFILE. Each call opens a
     connection: calls are rare.
     """
 
     mark = "%s"
+    clock = "EXTRACT(EPOCH FROM clock_timestamp())"
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, schema: Schema) -> None:
+        self.url, self.schema = url, schema
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
         """Yield a cursor that sees one moment; None without a table."""
         with self._transaction() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            yield cursor if has_table(cursor, "promotions") else None
+            yield cursor if has_table(cursor, self.schema.table) else None
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
@@ -213,9 +242,9 @@ class PostgresServer:
             cursor.execute(
                 f"SET LOCAL lock_timeout = '{WAIT_S:g}s'; SET LOCAL synchronous_commit = on"
             )
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (WRITING,))
-            if not has_table(cursor, "entry_hashes"):
-                cursor.execute(TABLE + POSTGRES_TRIGGERS)
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (self.schema.lock,))
+            if not has_table(cursor, self.schema.last):
+                cursor.execute(self.schema.postgres)
             yield cursor
 
     def damage(self) -> str:
@@ -239,8 +268,8 @@ class PostgresServer:
             import psycopg2
         except ImportError as error:
             raise LedgerUnreachable(
-                f"the ledger {self.url} needs psycopg2: pip install 'psycopg2-binary>=2.9,<3' "
-                "(extra `cluster`)"
+                f"{self.schema.title} {self.url} needs psycopg2: pip install "
+                "'psycopg2-binary>=2.9,<3' (extra `cluster`)"
             ) from error
 
         try:
@@ -259,83 +288,9 @@ class PostgresServer:
             if isinstance(error, psycopg2.errors.LockNotAvailable):
                 fix = "another process holds the lock; pg_stat_activity names it"
             raise LedgerUnreachable(
-                f"the ledger {self.url} cannot be used ({why}): {fix}, then run the same command; "
-                "it records nothing twice"
+                f"{self.schema.title} {self.url} cannot be used ({why}): {fix}, then run the same "
+                "command; it records nothing twice"
             ) from error
-
-
-def rows_of(cursor: Any, table: str = "promotions") -> list[tuple[Any, ...]]:
-    """Return all entries as rows, oldest first."""
-    cursor.execute(f"SELECT * FROM {table} ORDER BY entry")
-    return list(cursor.fetchall())
-
-
-def chained(rows: Sequence[Sequence[Any]], before: str = "") -> list[str]:
-    """Return a sha256 for each row, which covers the row and all rows before it.
-
-    before: hash of the row before the first one.
-    """
-    hashes = []
-    for row in rows:
-        text = json.dumps([before, *row], default=str)  # a damaged type can make bytes of a text
-        before = hashlib.sha256(text.encode()).hexdigest()
-        hashes.append(before)
-    return hashes
-
-
-def recorded_hashes(cursor: Any, hashes: str = "entry_hashes") -> list[str]:
-    """Return the hashes as recorded."""
-    if not has_table(cursor, hashes):
-        return []
-    cursor.execute(f"SELECT hash FROM {hashes} ORDER BY entry")
-    return [content for (content,) in cursor.fetchall()]
-
-
-class VerifiedRows(Generic[Item]):
-    """The items of an append-only table, whose rows are verified and parsed once.
-
-    A gateway reads a record several times a second: a row that was verified before is compared with
-    its copy, which takes a fraction of the time. Safe among threads. parse: makes an item of a row.
-    """
-
-    def __init__(self, parse: Callable[[Sequence[Any]], Item]) -> None:
-        self.parse = parse
-        self._known: tuple[list[tuple[Any, ...]], list[str], list[Item]] = [], [], []
-
-    def items(self, rows: list[tuple[Any, ...]], recorded: list[str]) -> list[Item]:
-        """Return the items, oldest first. recorded: the rows' hashes.
-
-        Raises WrongRow for the first row that differs from its hash.
-        """
-        known, hashes, items = self._known
-        if rows[: len(known)] != known:
-            known, hashes, items = [], [], []
-        new = rows[len(known) :]
-        hashes = hashes + chained(new, hashes[-1] if hashes else "")
-        pairs = zip_longest(hashes, recorded)
-        for number, (computed, stored) in enumerate(pairs, 1):
-            if computed != stored:
-                raise WrongRow(number)
-        items = items + [self.parse(row) for row in new]
-        self._known = rows, hashes, items
-        return list(items)
-
-
-class WrongRow(ValueError):
-    """A row is not what was recorded. number: 1 for the first."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"row {number} is not what was recorded")
-        self.number = number
-
-
-def record_hashes(
-    cursor: Any, mark: str, table: str = "promotions", hashes: str = "entry_hashes"
-) -> None:
-    """Record the hashes of the entries that have none yet. mark: the driver's placeholder."""
-    present = len(recorded_hashes(cursor, hashes))
-    for number, content in list(enumerate(chained(rows_of(cursor, table)), start=1))[present:]:
-        cursor.execute(f"INSERT INTO {hashes} VALUES ({mark}, {mark})", (number, content))
 
 
 def has_table(cursor: Any, name: str) -> bool:

@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from resources.registry.ledger import LedgerChanged
-from resources.registry.ledger_database import (
+from resources.registry.ledger_database import database, has_table, sqlite_triggers
+from resources.registry.row_hashes import (
     VerifiedRows,
     WrongRow,
-    database,
-    has_table,
     record_hashes,
     recorded_hashes,
     rows_of,
-    sqlite_triggers,
 )
 
 Kind = Literal["opened", "step", "paused", "resumed", "promoted", "aborted", "rolled_back"]

@@ -24,8 +24,8 @@ from problems.schema import Problem, write_parquet
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import StageReport
 from resources.settings import Settings
+from resources.stage_report import StageReport
 from tests.open_runs import open_test_run
 
 PROBLEMS = generate(FamilyConfig(demonstrations=2, train=6, validation=2))

@@ -210,6 +210,6 @@ def test_a_missing_source_fails_with_its_name(
     add_source(run_context.home.path, "own", own)
     own.unlink()
     assert not refresh(run_context, instance).success
-    record = PipelineRun(run_context.home.runs / "data").record
+    record = PipelineRun(run_context.home.runs, "data").record
     assert record.failures == 1
     assert str(own) in record.error

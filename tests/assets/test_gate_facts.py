@@ -55,7 +55,7 @@ def artifact(
 
 
 def stage(home_builder: HomeBuilder, run_id: str) -> StageContext:
-    pipeline_run = PipelineRun(home_builder.run_context.home.runs / run_id)
+    pipeline_run = PipelineRun(home_builder.run_context.home.runs, run_id)
     with pipeline_run.stage("promoted_model") as report:
         return StageContext(home_builder.run_context, pipeline_run, report)
 

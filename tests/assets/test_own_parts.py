@@ -11,8 +11,9 @@ from assets.training_job import training_job
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import ModelVersion, StageReport
+from resources.run_record import ModelVersion
 from resources.settings import Settings
+from resources.stage_report import StageReport
 from tests.open_runs import open_test_run
 from verl_jobs.job import TrainingJob
 

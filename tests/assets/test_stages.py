@@ -14,6 +14,7 @@ import pytest
 from artifacts.code_hash import ROOT
 from assets.stages import PREPARING, STAGES, TABLE
 from problems.sources import simple
+from resources.home import Home
 from resources.run_record import PipelineRun
 from tests.open_runs import open_test_run
 
@@ -89,7 +90,7 @@ def edit(file: Path) -> None:
 
 def test_a_resumed_run_keeps_what_it_made_with_edited_code(tmp_path: Path) -> None:
     def opened(id: str, kind: str) -> PipelineRun:
-        return open_test_run(tmp_path / "runs", id, kind=kind)
+        return open_test_run(Home(tmp_path).runs, id, kind=kind)
 
     run, dataset = opened("chain-0001", "pipeline"), opened("data", "data")
     for each in (run, dataset):

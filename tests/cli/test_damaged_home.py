@@ -12,7 +12,7 @@ from resources.home import Home
 from resources.run_record import PipelineRun
 from tests.cli.conftest import Called
 from tests.finished_home import fill_ledger, write_home
-from tests.open_runs import open_test_run
+from tests.open_runs import damage_record, open_test_run
 
 COMMANDS = (
     "status",
@@ -39,7 +39,7 @@ COMMANDS = (
     "data limits",
 )
 FILES = (
-    "runs/chain-0001/run.json",
+    "records.db",
     "runs/chain-0001/training/*/job.json",
     "runs/chain-0001/training/*/done.json",
     "runs/chain-0001/training/*/metrics-001.jsonl",
@@ -123,7 +123,7 @@ def run(ratchet: Called, home: Path, command: str) -> tuple[object, list[str]]:
 def test_a_training_whose_record_is_damaged_is_named(
     ratchet: Called, home: Path, command: str
 ) -> None:
-    path = damage(home, "runs/chain-0001/run.json")
+    path = damage_record(Home(home).runs, "chain-0001")
     code, _, errors = ratchet(home, *command.split())
     assert code == 2
     assert errors.startswith(f"error: {path}: cannot be read")
@@ -134,14 +134,14 @@ def test_a_damaged_record_does_not_cost_the_files_of_its_training(
     ratchet: Called, home: Path, command: str
 ) -> None:
     intact = ratchet(home, *command.split(), "chain-0001")
-    damage(home, "runs/chain-0001/run.json")
+    damage_record(Home(home).runs, "chain-0001")
     assert ratchet(home, *command.split(), "chain-0001") == intact
 
 
 def test_the_other_trainings_are_listed(ratchet: Called, home: Path) -> None:
-    runs = home / "runs"
+    runs = Home(home).runs
     open_test_run(runs, "chain-0002")
-    record = damage(home, "runs/chain-0002/run.json")
+    record = damage_record(runs, "chain-0002")
     job = damage(home, "runs/chain-0001/training/*/job.json")
     code, output, errors = ratchet(home, "jobs", "list")
     assert code == 2
@@ -222,7 +222,7 @@ def test_a_folder_in_place_of_a_file_is_named(ratchet: Called, home: Path) -> No
 
 
 def test_an_emptied_ledger_makes_no_first_champion(ratchet: Called, home: Path) -> None:
-    PipelineRun(home / "runs" / "chain-0001").change(decision="refuse")
+    PipelineRun(Home(home).runs, "chain-0001").change(decision="refuse")
     path = damage(home, "promotions.db", emptied)
     for command in (["explain", "1"], ["registry"], ["train"], ["rollback"]):
         code, _, errors = ratchet(home, *command)

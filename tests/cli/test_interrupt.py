@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from resources import lease
+from resources.home import Home
 from resources.run_record import open_run
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +76,7 @@ def test_in_a_wait_for_input(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_in_the_loop_that_follows_a_run(tmp_path: Path) -> None:
     options = {"kind": "pipeline", "base_seed": 1, "profile": "small", "why": "test"}
-    open_run(tmp_path / "runs", "chain-0001", champion=None, **options)  # type: ignore[arg-type]
+    open_run(Home(tmp_path).runs, "chain-0001", champion=None, **options)  # type: ignore[arg-type]
     lease.take(tmp_path / "training.lease", "chain-0001")
     try:
         output = interrupted(tmp_path, "jobs", "watch", when=waiting)

@@ -126,7 +126,7 @@ def test_one_run_is_shown_with_its_algorithm_and_curve(home: Home) -> None:
 @pytest.fixture
 def pipeline_run(home: Home) -> PipelineRun:
     """The same run with two finished stages and one in progress."""
-    pipeline_run = PipelineRun(home.runs / "chain-0001")
+    pipeline_run = PipelineRun(home.runs, "chain-0001")
     for name in ("raw_problems", "verified_problems"):
         with pipeline_run.stage(name) as stage:
             stage.created += 1
@@ -326,7 +326,7 @@ def test_a_manifest_runs_the_job_file_of_its_run(home: Home) -> None:
         )
     )
     assert manifest["kind"] == "RayJob"
-    assert manifest["spec"]["entrypoint"].endswith(f"{home.runs}/chain-0001/training/abc/job.json")
+    assert manifest["spec"]["entrypoint"].endswith("/runs/chain-0001/training/abc/job.json")
     assert cluster["kind"] == "RayCluster"
     assert values["generated"]["ray"] == cluster
 

@@ -59,7 +59,7 @@ def test_a_killed_study_resumes_and_repeats_no_step(
     while not done or len(steps(study)) <= 5 * done:  # one has ended, another one has begun
         assert process.is_alive()
         time.sleep(0.02)
-        done = len(list(study.home.runs.glob("*/training/*/done.json")))
+        done = len(list(study.home.runs.folder.glob("*/training/*/done.json")))
     process.kill()
     process.join()
     assert done < 4

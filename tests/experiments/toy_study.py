@@ -13,8 +13,9 @@ from experiments.study import Study, context_of
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import Kind, ModelVersion, StageReport
+from resources.run_record import Kind, ModelVersion
 from resources.settings import Settings
+from resources.stage_report import StageReport
 from tests.evaluation.scorecards import sample, scorecard
 from tests.experiments import toy_trainer
 from tests.open_runs import open_test_run

@@ -78,7 +78,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture(scope="module")
 def job(home: Home) -> TrainingJob:
-    [file] = home.runs.glob("chain-0001/training/*/job.json")
+    [file] = home.runs.folder.glob("chain-0001/training/*/job.json")
     return TrainingJob.read(file)
 
 

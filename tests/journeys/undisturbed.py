@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.manifest import code_version
+from resources.home import Home
 from resources.run_record import PipelineRun
 from tests.journeys.demo_run import demo, results_of
 
@@ -32,7 +33,7 @@ def undisturbed() -> dict[str, Any]:
         shutil.rmtree(HOME, ignore_errors=True)
         run = demo(HOME)
         assert run.code == 0, run.output[-2000:]
-        stages = PipelineRun(HOME / "runs" / "chain-0001").record.stages
+        stages = PipelineRun(Home(HOME).runs, "chain-0001").record.stages
         file.write_text(
             json.dumps(
                 {"seconds": run.seconds, "training_s": stages["checkpoint"].seconds}

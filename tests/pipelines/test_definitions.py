@@ -207,7 +207,7 @@ def test_a_run_without_a_partition_fails_at_its_first_stage(
     [failed] = [event for event in ended.all_events if event.is_step_failure]
     assert failed.step_key == "raw_problems"
     assert "`dagster job execute" in str(failed.step_failure_data.user_failure_data)
-    assert not list(home_builder.run_context.home.runs.glob("*"))
+    assert not list(home_builder.run_context.home.runs.folder.glob("*"))
 
 
 @pytest.mark.slow

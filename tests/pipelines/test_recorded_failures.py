@@ -32,7 +32,7 @@ def test_the_record_names_the_cause_after_the_last_retry(
         definitions.resolve_job_def("broken").execute_in_process(
             instance=instance, raise_on_error=False
         )
-    record = PipelineRun(home_builder.run_context.home.runs / "chain-0001").record
+    record = PipelineRun(home_builder.run_context.home.runs, "chain-0001").record
     assert len(attempts) == 3
     assert record.failures == 1
     assert record.error == "stage: no worker started"

@@ -28,7 +28,7 @@ from resources.run_context import KEY
 from resources.run_record import ModelVersion, PipelineRun, Timing
 from resources.verification import verify_records
 from tests.artifacts.object_store import object_store
-from tests.open_runs import open_test_run
+from tests.open_runs import damage_record, open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
 TRAINED = {"checkpoint": Timing(seconds=1.0, reused=False, finished_at="")}
@@ -199,7 +199,7 @@ def test_a_datasets_own_list_of_removed_rows_is_no_sign_of_a_removal(
 
 def test_nothing_is_removed_while_a_record_cannot_be_read(home_builder: HomeBuilder) -> None:
     artifacts = [home_builder.promoted(name) for name in "abc"]
-    (home_builder.run_context.home.runs / "b" / "run.json").write_text("{}", encoding="utf-8")
+    damage_record(home_builder.run_context.home.runs, "b")
     with pytest.raises(CorruptArtifact, match=r"run\.json"):
         removed(home_builder)
     for artifact in artifacts:
@@ -292,7 +292,7 @@ def test_a_checkpoint_without_a_decision_stays(home_builder: HomeBuilder) -> Non
 def test_a_checkpoint_that_is_being_scored_stays(home_builder: HomeBuilder) -> None:
     for name in "abc":
         home_builder.promoted(name)
-    scored = PipelineRun(home_builder.run_context.home.runs / "a")
+    scored = PipelineRun(home_builder.run_context.home.runs, "a")
     Progress(scored.progress_file, "benchmark_scores").write("begin")
     assert removed(home_builder) == []
 

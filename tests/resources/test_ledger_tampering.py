@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resources.registry.ledger import COLUMNS, Ledger, LedgerChanged
-from resources.registry.ledger_database import VerifiedRows, chained
+from resources.registry.row_hashes import VerifiedRows, chained
 from tests.resources.ledger_entries import put
 
 

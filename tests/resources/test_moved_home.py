@@ -11,6 +11,7 @@ import pytest
 from artifacts.home_paths import present_path, stored_path
 from problems.catalogue import add_source, read_sources
 from problems.reading.place import Place
+from resources.home import Home
 from resources.registry.ledger import Entry, Ledger
 from resources.run_record import ModelVersion, PipelineRun
 from tests.open_runs import open_test_run
@@ -79,10 +80,10 @@ def test_a_home_by_another_name_is_the_same_home(tmp_path: Path) -> None:
 def test_an_interrupted_run_trains_from_the_copys_champion(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     champion = ModelVersion(checkpoint="one", content_hash="b" * 64, path=str(old / FOLDER))
-    run = open_test_run(old / "runs", "chain-0001", champion=champion)
+    run = open_test_run(Home(old).runs, "chain-0001", champion=champion)
     assert run.change(minutes=1.0).champion == champion == run.record.champion
     shutil.copytree(old, new)
-    copied = PipelineRun(new / "runs" / "chain-0001").record.champion
+    copied = PipelineRun(Home(new).runs, "chain-0001").record.champion
     assert copied
     assert copied.path == str(new / FOLDER)
 

@@ -12,7 +12,7 @@ import pytest
 from artifacts.integrity import CorruptArtifact
 from resources.home import Home
 from resources.run_record import next_id, readable, records, unreadable
-from tests.open_runs import open_test_run
+from tests.open_runs import damage_record, open_test_run
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,15 +23,14 @@ def home(tmp_path: Path) -> Home:
     for name in ("chain-0001", "chain-0002"):
         run = open_test_run(home.runs, name)
         run.change(state="done")
-    truncated = home.runs / "chain-0002" / "run.json"
-    truncated.write_bytes(truncated.read_bytes()[:40])
+    damage_record(home.runs, "chain-0002")
     return home
 
 
 def test_the_other_records_are_read_and_it_is_named(home: Home) -> None:
     assert [record.id for record in readable(home.runs)] == ["chain-0001"]
     [line] = map(str, unreadable(home.runs).values())
-    assert "chain-0002/run.json" in line
+    assert f"{home.path}/records.db: chain-0002: " in line
 
 
 def test_its_name_is_not_given_to_another_run(home: Home) -> None:
