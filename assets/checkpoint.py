@@ -255,5 +255,7 @@ def _train(context: dg.AssetExecutionContext, stage: StageContext, job: Training
 
     reader = dg.PipesFileMessageReader(str(job.path / "messages.jsonl"))
     with dg.open_pipes_session(context, dg.PipesTempFileContextInjector(), reader) as session:
-        train(job, ray, on_poll=report_progress, bootstrap=dict(session.get_bootstrap_env_vars()))
+        bootstrap = dict(session.get_bootstrap_env_vars())
+        held = run_context.home.lease
+        train(job, ray, on_poll=report_progress, bootstrap=bootstrap, held=held)
     run_context.tracker.log(job, metrics(job.path))

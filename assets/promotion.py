@@ -133,6 +133,7 @@ def gate(stage: StageContext) -> Entry:
     If there is no champion yet, the start policy is installed first.
     """
     ledger, record = stage.run_context.ledger, stage.pipeline_run.record
+    stage.check_lease()
     verify_evidence(stage)
     scores = read_scores(stage.store.require("scores", record.id))
     if ledger.champion() is None:
@@ -141,6 +142,7 @@ def gate(stage: StageContext) -> Entry:
         _append(ledger, installed, path=start_of(stage).path, run_id=f"{record.id}/first")
     decision = decision_of(scores, stage)
     path = str(stage.store.require("checkpoints", record.id).path)
+    stage.check_lease()
     entry = _append(ledger, decision, path=path, run_id=record.id)
     if entry.kind == "promote":
         record_lost_tasks(stage, scores)

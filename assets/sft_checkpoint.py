@@ -156,7 +156,7 @@ def _on_ray(
         progress.at(len(seen), config.steps, note)
 
     ray = run_context.ray.of(job, run_context.home, stage.profile)
-    train(job, ray, on_poll=on_poll, entry=entry.__name__)
+    train(job, ray, on_poll=on_poll, entry=entry.__name__, held=run_context.home.lease)
     shutil.copytree(job.path / entry.WEIGHTS, folder, dirs_exist_ok=True)
     shutil.rmtree(job.path / "saves")
     return entry.losses(job)

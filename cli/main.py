@@ -78,12 +78,12 @@ def report(error: Exception) -> tuple[int, str] | None:
         from artifacts.distribution import missing_package
 
         return (WRONG, f"error: {line}") if (line := missing_package(error)) else None
-    from resources.lease import LeaseHeld
+    from resources.lease import LeaseHeld, LeaseLost
     from sandbox.backends.local import IsolationError
     from sandbox.sandbox import SandboxError
     from verl_jobs.planner.shapes import DoesNotFit, UnknownShape
 
-    if isinstance(error, LeaseHeld | IsolationError | SandboxError):
+    if isinstance(error, LeaseHeld | LeaseLost | IsolationError | SandboxError):
         return BUSY, f"error: {error}"
     if isinstance(error, DoesNotFit) and not isinstance(error, UnknownShape):
         return FAILED, f"error: {error}"

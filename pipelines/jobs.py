@@ -72,11 +72,8 @@ def record_failure(context: dg.HookContext) -> None:
         error = error.__cause__
     cause = " ".join(str(error).split())[:500]
     dagster_run = context.instance.get_run_by_id(context.run_id)
-    if (
-        dagster_run is not None
-        and "training already" not in cause
-        and "has no partition" not in cause
-    ):
+    others = ("training already", "lost the training lease", "has no partition")
+    if dagster_run is not None and not any(each in cause for each in others):
         run_context.pipeline_run(dagster_run.tags).fail(f"{context.op.name}: {cause}")
 
 

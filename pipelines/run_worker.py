@@ -28,7 +28,7 @@ def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
     from artifacts.integrity import CorruptArtifact
     from assets.partitions import BENCHMARK, CHECKPOINT, cells, checkpoints
     from pipelines.definitions import defs
-    from resources.lease import LeaseHeld
+    from resources.lease import LeaseHeld, LeaseLost
     from resources.registry.ledger import LedgerChanged
     from resources.run_context import BENCHMARKS
     from resources.run_launcher import fail_dead_runs
@@ -68,7 +68,7 @@ def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
         f"error: {failed_checks(result.get_asset_check_evaluations()) or first_line(errors)}",
         file=sys.stderr,
     )
-    codes = {LeaseHeld: BUSY, CorruptArtifact: CHANGED, LedgerChanged: CHANGED}
+    codes = {LeaseHeld: BUSY, LeaseLost: BUSY, CorruptArtifact: CHANGED, LedgerChanged: CHANGED}
     texts = [error.to_string() for error in errors]
     return next(
         (code for kind, code in codes.items() if any(kind.__name__ in text for text in texts)), 1

@@ -15,6 +15,7 @@ from pathlib import Path
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
 from artifacts.store import Store
+from resources.lease import LeasePlace
 from resources.run_record import Runs
 
 DEFAULT = ".ratchet"
@@ -129,8 +130,8 @@ class Home:
         return self.path / "regressions.jsonl"
 
     @property
-    def lease(self) -> Path:
-        return self.path / "training.lease"
+    def lease(self) -> LeasePlace:
+        return LeasePlace(self.database or self.path / "records.db", self.path)
 
     @property
     def dagster(self) -> Path:

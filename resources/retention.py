@@ -10,7 +10,6 @@ the ledger cannot be read, or from a store at a URL, which other homes may use.
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -75,7 +74,7 @@ def collecting(home: Home) -> Iterator[None]:
     another process trains in the home.
     """
     with uncollected(home):
-        if (holder := lease.holder(home.lease)) and holder.pid != os.getpid():
+        if (holder := lease.holder(home.lease)) and holder.token != lease.token(home.lease):
             raise lease.LeaseHeld(holder, home.lease)
         yield
 

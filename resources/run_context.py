@@ -194,6 +194,10 @@ class StageContext:
     def store(self) -> Store:
         return self.run_context.store
 
+    def check_lease(self) -> None:
+        """Raise LeaseLost if another process has taken over what this one was about to record."""
+        lease.check(self.run_context.home.lease)
+
     def artifact(
         self,
         stage: PipelineStage,
@@ -207,7 +211,7 @@ class StageContext:
         """Return the artifact of these inputs, and make it the current one of its name.
 
         An artifact of the same code, inputs, config and seed is reused; otherwise `make` fills an
-        empty folder. name: of the artifact; default: the stage's.
+        empty folder. name: of the artifact; default: the stage's. Raises LeaseLost.
         """
         kind, name = stage.kind, name or stage.name
         identity = {"name": name, "inputs": inputs, "config": config, "seed": seed}
@@ -215,6 +219,7 @@ class StageContext:
         for code in (self.pipeline_run.code_of(name), stage.code):
             key = hash_data(identity | {"code": code})
             if artifact := self.store.find(kind, name, key):
+                self.check_lease()
                 self.store.point(artifact.manifest)
                 self.report.reused += 1
                 self.pipeline_run.keep_code(name, code)
@@ -234,6 +239,7 @@ class StageContext:
                 code=code,
                 isolation=output.isolation,
             )
+            self.check_lease()
             artifact = self.store.publish(folder, manifest)
         self.pipeline_run.keep_code(name, code)
         return artifact

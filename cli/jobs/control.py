@@ -16,7 +16,7 @@ from pipelines.launch import INTERRUPTED, ResourceSampler, demo
 from pipelines.watch.text import print_text
 from pipelines.watch.view import View
 from resources import lease
-from resources.home import Home
+from resources.home import Home, NotReady
 from resources.run_context import PARTITION, TRAINING_TAGS
 from resources.run_launcher import cancel_runs
 from resources.run_record import PipelineRun, readable
@@ -49,6 +49,8 @@ def stop(run: str | None, home: Home, console: Console) -> int:
         console.print(f"{state}{other}.", soft_wrap=True)
         return 0
     if not cancel_runs(home.dagster, {PARTITION: holder.run_id}):
+        if not holder.here:
+            raise NotReady(f"{holder}: stop it on {holder.host}")
         os.kill(holder.pid, signal.SIGTERM)  # a training that Dagster does not know
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while lease.holder(home.lease) is not None or (home.path / "ray" / "head.json").exists():

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
+from resources import lease
 from resources.home import NotReady
 from resources.ray import head as ray_head
 from resources.ray.end import DEAD, End, end_of, last_error
@@ -28,7 +29,7 @@ from verl_jobs import faults
 from verl_jobs.job import SWEEP, TrainingJob, next_attempt
 from verl_jobs.planner.engine import check_engine
 from verl_jobs.planner.preflight import check
-from verl_jobs.trainer import progress, trainer_lease
+from verl_jobs.trainer import fence, progress, trainer_lease
 from verl_jobs.trainer.checkpoints import complete_saves
 
 TRAINER = "verl_jobs.trainer.entry"
@@ -58,14 +59,16 @@ def train(
     on_poll: Callable[[], None] = lambda: None,
     bootstrap: dict[str, str] | None = None,
     entry: str = TRAINER,
+    held: lease.LeasePlace | None = None,
 ) -> None:
     """Run the job until it has finished: submit it, or attach to it.
 
     After a process died the job is submitted again, until `attempts` in a row made no new
     checkpoint. Meanwhile this process renews the job's lease. An interruption (Ctrl-C, a run
     terminated in Dagster) ends the job with a checkpoint.
-    bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed; and
-    CannotTrain or UnfitStart before anything is started or written.
+    bootstrap: Dagster Pipes parameters. entry: the module that trains. held: the training lease
+    under which this process trains; once it is lost, nothing more is saved. Raises TrainingFailed
+    and LeaseLost; and CannotTrain or UnfitStart before anything is started or written.
     """
     # next_attempt above 1: the second attempt of a job that KubeRay started.
     begun = (job.path / LOG).exists() or next_attempt(job.path) > 1
@@ -74,17 +77,32 @@ def train(
         if isinstance(ray, Private):
             check_engine(job.training)
     job.write()
+    if held and (token := lease.token(held)):
+        try:
+            fence.raise_fence(job, token)
+        except trainer_lease.TrainingEnded as error:
+            raise TrainingFailed(str(error)) from error
     # The private Ray may have been started for another run of the sweep.
     if "WANDB_SWEEP_ID" in os.environ:
         write_atomic(
             job.path / "sweep.json",
             json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}),
         )
+
+    def poll() -> None:
+        try:
+            if held:
+                lease.check_renewal(held)
+        except lease.LeaseLost:
+            fence.revoke(job.path)
+            raise
+        on_poll()
+
     attempt, reached = 1, _newest_save(job)
     while job.done is None:
         with trainer_lease.renewed_lease(job.path):
             ray = _or_here(job, ray) if begun else ray
-            end = _run_once(job, ray, on_poll, bootstrap, entry)
+            end = _run_once(job, ray, poll, bootstrap, entry)
         begun = True
         if job.done is not None:
             return

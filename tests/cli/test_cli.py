@@ -10,17 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from resources.home import Home
+from tests.lease_holder import holding
 from tests.pipelines.home_builder import HomeBuilder
 
 ROOT = Path(__file__).parents[2]
-HOLDER = """
-import sys, time
-from pathlib import Path
-from resources import lease
-lease.take(Path(sys.argv[1]), "chain-0001")
-print("has it", flush=True)
-time.sleep(60)
-"""
 LOADED = (
     "import sys, cli.main as c; sys.argv = ['ratchet', {args}]\n"
     "try: c.main()\nexcept SystemExit: pass\nprint('dagster' in sys.modules)"
@@ -99,21 +93,10 @@ def test_too_little_memory_is_reported_before_the_start(tmp_path: Path) -> None:
 def test_a_second_training_in_one_home_exits_with_code_three(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / "training.lease")],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    try:
-        assert holder.stdout
-        assert holder.stdout.readline()
+    with holding(Home(tmp_path).lease) as process:
         result = ratchet(tmp_path, *command, "--profile", "small")
-    finally:
-        holder.kill()
-        holder.wait()
     assert result.returncode == 3
-    assert re.search(rf"chain-0001\b.*\b{holder.pid}\b", result.stderr)
+    assert re.search(rf"chain-0001\b.*\b{process.pid}\b", result.stderr)
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resources import lease
+from resources.home import Home
 from tests.cli.conftest import Called
 
 BAD = [
@@ -105,11 +106,11 @@ def test_a_home_that_is_a_file_is_refused(ratchet: Called, tmp_path: Path, comma
 
 
 def test_a_home_in_use_has_exit_code_three(ratchet: Called, tmp_path: Path) -> None:
-    lease.take(tmp_path / "training.lease", "chain-0001")
+    lease.take(Home(tmp_path).lease, "chain-0001")
     try:
         code, _, error = ratchet(tmp_path, "demo", "--profile", "small")
     finally:
-        lease.release(tmp_path / "training.lease")
+        lease.release(Home(tmp_path).lease)
     assert code == 3
     assert "chain-0001" in error
     assert len(error.splitlines()) == 1

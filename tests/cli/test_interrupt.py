@@ -77,10 +77,10 @@ def test_in_a_wait_for_input(tmp_path: Path) -> None:
 def test_in_the_loop_that_follows_a_run(tmp_path: Path) -> None:
     options = {"kind": "pipeline", "base_seed": 1, "profile": "small", "why": "test"}
     open_run(Home(tmp_path).runs, "chain-0001", champion=None, **options)  # type: ignore[arg-type]
-    lease.take(tmp_path / "training.lease", "chain-0001")
+    lease.take(Home(tmp_path).lease, "chain-0001")
     try:
         output = interrupted(tmp_path, "jobs", "watch", when=waiting)
     finally:
-        lease.release(tmp_path / "training.lease")
+        lease.release(Home(tmp_path).lease)
     assert "chain-0001" in output
     assert "Traceback" not in output

@@ -24,8 +24,9 @@ HOLDER = """
 import signal, sys, time
 from pathlib import Path
 from resources import lease
+from resources.home import Home
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-lease.take(Path(sys.argv[1]), "study-a")
+lease.take(Home(Path(sys.argv[1])).lease, "study-a")
 time.sleep(600)
 """
 
@@ -35,10 +36,11 @@ import sys, time
 from pathlib import Path
 import dagster as dg
 from resources import lease
+from resources.home import Home
 
 @dg.op
 def train():
-    lease.take(Path(sys.argv[1]), "chain-0001")
+    lease.take(Home(Path(sys.argv[1])).lease, "chain-0001")
     time.sleep(600)
 
 @dg.job
@@ -89,7 +91,7 @@ def test_a_stopped_study_names_the_command_that_resumes_it(
     open_test_run(
         home.runs, "study-a", kind="study", changes=changes, why="ratchet train --seeds 3"
     )
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(home.lease)]) as training:
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(home.path)]) as training:
         while lease.holder(home.lease) is None:
             time.sleep(0.05)
         text = output_of(stop, None)
@@ -107,7 +109,7 @@ def test_a_stopped_run_is_canceled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("RATCHET_HOME", str(home.path))
     monkeypatch.setenv("DAGSTER_HOME", str(home.dagster))
     folder = prepare(home, Settings.read().profile.orchestration)
-    command = [sys.executable, "-c", TRAINING, str(home.lease), str(folder)]
+    command = [sys.executable, "-c", TRAINING, str(home.path), str(folder)]
     with subprocess.Popen(command) as training:
         while lease.holder(home.lease) is None:
             time.sleep(0.05)
@@ -146,7 +148,7 @@ def test_a_stopped_reviewer_training_names_the_command_that_resumes_it(
     home.make()
     monkeypatch.setenv("RATCHET_HOME", str(home.path))
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER.replace("study-a", "reviewer-better"), str(home.lease)]
+        [sys.executable, "-c", HOLDER.replace("study-a", "reviewer-better"), str(home.path)]
     ):
         while lease.holder(home.lease) is None:
             time.sleep(0.05)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 from dataclasses import replace
@@ -24,6 +23,7 @@ from resources import lease
 from resources.home import Home, NotReady
 from resources.ray.private import TrainingFailed
 from resources.settings import Settings
+from tests.lease_holder import holding
 from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.agents.records import read_reviews
 from verl_jobs.agents.supervised import ReviewerTraining, command
@@ -170,11 +170,9 @@ def test_the_reviewer_trains_under_the_lease_of_the_home(
         raise TrainingFailed("enough")
 
     monkeypatch.setattr(cli.reviewer, "train", trains)
-    with lease_file.open("a") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(lease.LeaseHeld):
-            reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
-        assert not trained
+    with holding(lease_file), pytest.raises(lease.LeaseHeld):
+        reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
+    assert not trained
     with pytest.raises(TrainingFailed):
         reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
     assert trained[0]

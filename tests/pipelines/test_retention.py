@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +26,7 @@ from resources.run_context import KEY
 from resources.run_record import ModelVersion, PipelineRun, Timing
 from resources.verification import verify_records
 from tests.artifacts.object_store import object_store
+from tests.lease_holder import holding
 from tests.open_runs import damage_record, open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -220,19 +219,8 @@ def test_artifacts_at_a_url_stay(home_builder: HomeBuilder) -> None:
 
 def test_nothing_is_removed_while_another_process_trains(home_builder: HomeBuilder) -> None:
     home = home_builder.run_context.home
-    code = (
-        "import sys; from pathlib import Path; from resources import lease; "
-        "lease.take(Path(sys.argv[1]), 'chain-0001'); print('taken', flush=True); input()"
-    )
-    command = [sys.executable, "-c", code, str(home.lease)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout
-        assert process.stdout.readline() == "taken\n"
-        with pytest.raises(lease.LeaseHeld):
-            removed(home_builder)
-        process.kill()
+    with holding(home.lease), pytest.raises(lease.LeaseHeld):
+        removed(home_builder)
 
 
 def test_one_collection_runs_at_a_time(home_builder: HomeBuilder) -> None:

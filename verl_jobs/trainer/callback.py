@@ -28,8 +28,10 @@ from verl_jobs.job import FIX, WANDB_ADDRESS, TrainingJob, candidates, next_atte
 from verl_jobs.trainer import checkpoints, progress, trainer_lease
 from verl_jobs.trainer.background import Background
 from verl_jobs.trainer.entropy import WEIGHT, Entropy
+from verl_jobs.trainer.fence import check_fence
 from verl_jobs.trainer.rank_save import WEIGHTS, collect
 from verl_jobs.trainer.remote_checkpoints import Mirror
+from verl_jobs.trainer.trainer_lease import TrainingEnded
 
 KEY = "key"
 LISTEN_S = 0.5
@@ -194,6 +196,7 @@ class AfterSave:
         if self.job.training.lora:
             merge_folder(weights, self.job.training.lora)
             known = {}
+        self._check_fence()
         checkpoints.publish_candidate(self.job, step, weights, known)
         checkpoints.seal_save(save, hashes)
         write_atomic(save.parent / checkpoints.TRACKER, str(step))
@@ -201,6 +204,17 @@ class AfterSave:
         checkpoints.prune(self.job)
         if self.mirror:
             self.upload = self.uploads.submit(self._push, self.mirror, save, step)
+
+    def _check_fence(self) -> None:
+        """Raise TrainingEnded if another host has taken this training over. A mirror that cannot be
+        reached takes no save either.
+        """
+        try:
+            check_fence(self.job)
+        except TrainingEnded:
+            raise
+        except Exception as error:  # each kind of object store has its own
+            faults.record(self.job.path, f"the fence in {self.job.mirror} was not read: {error}")
 
     def await_save(self) -> None:
         """Wait until the last save is complete and uploaded. Raises the error that prevents it.
@@ -219,6 +233,7 @@ class AfterSave:
         Existing copies of the same name from an earlier attempt are replaced, because their weights
         are not the ones that this attempt scored.
         """
+        check_fence(self.job)
         mirror.push_bytes(self.job.key.encode(), KEY)
         try:
             for path in sorted(self.job.path.glob("metrics-*.jsonl")):
