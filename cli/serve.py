@@ -26,6 +26,7 @@ def serve(port: int, settings: Settings, console: Console) -> None:
     from serving.release.web_metric import analysis_routes
 
     home, serving = settings.home, settings.profile.serving
+    settings.remember()
     has_keys = bool(Keys(home.api_keys).all())
     sandbox = settings.profile.sandbox
     ledger = settings.ledger

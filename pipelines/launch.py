@@ -107,6 +107,7 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
     home, profile = settings.home, settings.profile
     profile = profile.model_copy(update={"base": str(base)}) if base else profile
     home.make()
+    settings.remember()
     if profile.dataset:
         from assets.fetched_dataset import dataset_manifest
 

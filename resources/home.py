@@ -14,6 +14,7 @@ from pathlib import Path
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
+from artifacts.home_paths import stored_path
 from artifacts.store import Store
 from resources.lease import LeasePlace
 from resources.run_record import Runs
@@ -57,6 +58,23 @@ class Home:
                 "version that wrote it, or set RATCHET_HOME to a new folder"
             )
         return cls(path)
+
+    @property
+    def profile_file(self) -> Path:
+        return self.path / "profile"
+
+    @property
+    def profile(self) -> str:
+        """The profile of commands that name none: the first one that was named; "" for none."""
+        if not self.profile_file.is_file():
+            return ""
+        name = self.profile_file.read_text(encoding="utf-8").strip()
+        here = self.path / name
+        return str(here) if here.is_file() else name
+
+    def stored(self, path: str) -> str:
+        """Return a path as it is recorded in the home."""
+        return stored_path(path, self.path) if Path(path).is_absolute() else path
 
     def store(self, root: str = "") -> Store:
         """Return the artifact store: this home, or a profile's `storage.root` with a cache here."""

@@ -1,19 +1,23 @@
 """The settings of a process, read once where it starts and passed down as one object.
 
 In: options of the command line, over the environment (RATCHET_HOME, RATCHET_PROFILE, RATCHET_SET,
-RATCHET_UNVERIFIED). Out: a `Settings`. Nothing else reads or writes these variables; a process that
-is started gets them by `environment`.
+RATCHET_UNVERIFIED), over the profile that the home remembers. Out: a `Settings`. Nothing else reads
+or writes these variables; a process that is started gets them by `environment`.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
+from artifacts.atomic import write_atomic
 from artifacts.store import Store
-from resources.config.load import FOLDER, load_profile, profile_path
+from resources.config.load import FOLDER, ProfileError, load_profile, profile_path
 from resources.config.profile import Profile
 from resources.home import Home
 from resources.registry.history import history_of
@@ -46,10 +50,13 @@ class Settings:
         """Return the given options, each in place of its environment variable. unfinished: the home
         may be one that is being restored.
         """
-        name = profile or os.environ.get("RATCHET_PROFILE")
+        home = Home.from_environment(unfinished=unfinished)
+        name, remembered = profile or os.environ.get("RATCHET_PROFILE"), home.profile
+        if name and remembered:
+            _name_another(name, remembered, home)
         return cls(
-            Home.from_environment(unfinished=unfinished),
-            name or "embedded",
+            home,
+            name or remembered or "embedded",
             tuple(changes or os.environ.get("RATCHET_SET", "").splitlines()),
             unverified or os.environ.get("RATCHET_UNVERIFIED") == "1",
             chosen=bool(name),
@@ -58,7 +65,24 @@ class Settings:
     @cached_property
     def profile(self) -> Profile:
         """The whole typed config. Raises ProfileError."""
-        return load_profile(self.profile_name, self.changes, unverified=self.unverified)
+        try:
+            return load_profile(self.profile_name, self.changes, unverified=self.unverified)
+        except ProfileError as error:
+            if self.chosen or not self.place.profile:
+                raise
+            raise ProfileError(
+                f"{error} ({self.place.profile_file} names this profile: give --profile, or change "
+                "the file)"
+            ) from error
+
+    def remember(self) -> None:
+        """Let later commands in this home use this profile, if it was named and is the first. A
+        home that may only be read remembers none.
+        """
+        if self.chosen and not self.place.profile:
+            with suppress(OSError):
+                self.place.path.mkdir(parents=True, exist_ok=True)
+                write_atomic(self.place.profile_file, f"{self.place.stored(self.reference)}\n")
 
     @cached_property
     def home(self) -> Home:
@@ -106,3 +130,18 @@ class Settings:
             "RATCHET_SET": "\n".join(self.changes),
             "RATCHET_UNVERIFIED": "1" if self.unverified else "",
         }
+
+
+def _name_another(name: str, remembered: str, home: Home) -> None:
+    """Say on stderr that a command uses another profile than the home's; once in a process."""
+    other = name != remembered and Path(name).expanduser().absolute() != Path(remembered)
+    if other and (name, remembered) not in _SAID:
+        _SAID.add((name, remembered))
+        print(
+            f"note: {home.path} was begun with the profile {remembered}, and this command uses "
+            f"{name} ({home.profile_file} names the first)",
+            file=sys.stderr,
+        )
+
+
+_SAID: set[tuple[str, str]] = set()
