@@ -24,6 +24,7 @@ from pipelines.watch.text import print_text
 from resources.home import NotReady
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
+from resources.registry.regressions import RegressionSet
 from resources.registry.releases import Releases
 from resources.run_record import records
 from resources.settings import Settings
@@ -109,7 +110,10 @@ def verify(settings: Settings, console: Console, kept: str = "") -> int:
     ledger.compare({record.id: record.decision for record in known if record.decision})
     entries = count(number, "entry")
     console.print(f"{entries}, each as recorded; hash of the last: {head or 'none'}")
-    console.print(f"{count(len(known), 'run')} with a record, each as recorded")
+    lost = RegressionSet(settings.home.regressions).read()
+    console.print(
+        f"{count(len(known), 'run')} and {count(len(lost), 'lost task')}, each as recorded"
+    )
     if releases := Releases(ledger.place).all():
         events = count(sum(len(release.events) for release in releases), "event")
         console.print(f"{count(len(releases), 'release')}, {events}, each as recorded")

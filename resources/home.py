@@ -85,9 +85,14 @@ class Home:
         )
 
     @property
+    def records(self) -> Path | str:
+        """The database of runs, lease, lost tasks and API keys."""
+        return self.database or self.path / "records.db"
+
+    @property
     def runs(self) -> Runs:
         """The records of runs, and the folder with a run's files."""
-        return Runs(self.path / "runs", self.database or self.path / "records.db")
+        return Runs(self.path / "runs", self.records)
 
     @property
     def reports(self) -> Path:
@@ -138,18 +143,18 @@ class Home:
         return self.path / "candidates.db"
 
     @property
-    def api_keys(self) -> Path:
+    def api_keys(self) -> Path | str:
         """Hashes of the gateway's API keys."""
-        return self.path / "api_keys.json"
+        return self.records
 
     @property
-    def regressions(self) -> Path:
+    def regressions(self) -> Path | str:
         """Tasks that a champion solved and a later one lost."""
-        return self.path / "regressions.jsonl"
+        return self.records
 
     @property
     def lease(self) -> LeasePlace:
-        return LeasePlace(self.database or self.path / "records.db", self.path)
+        return LeasePlace(self.records, self.path)
 
     @property
     def dagster(self) -> Path:

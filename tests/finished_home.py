@@ -192,7 +192,7 @@ def members(home: Path) -> list[str]:
         for path in (home / folder).rglob("[!.]*")
         if path.is_file() and path.stat().st_size
     ]
-    return sorted([*names, "regressions.jsonl"])
+    return sorted(names)
 
 
 def fill_ledger(home: Home, *, promoted: bool = False) -> None:

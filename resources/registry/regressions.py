@@ -1,14 +1,11 @@
 """Tasks that a champion solved and a later one lost: remembered permanently, tested at every gate.
 
 In: tasks lost by a promotion. Out: the tasks for the benchmark `regression`; a retraining weighs
-problems that resemble them more. One file of JSON lines under the home is appended to under a lock
-and synced. A half-written line that a kill left at its end is cut off before the next line.
+problems that resemble them more. Each is a row with its hash, in the database of the run records.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,10 +14,17 @@ from typing import Any
 
 from artifacts.json_lines import line_of, row_of
 from problems.schema import Problem, from_row, to_row
+from resources.registry.ledger_database import Schema, database
+
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS lost_tasks (entry BIGINT PRIMARY KEY, "
+    "task_id TEXT NOT NULL UNIQUE, line TEXT NOT NULL);"
+)
+SCHEMA = Schema("the lost tasks", "lost_tasks", "lost_tasks", TABLE, TABLE, lock=0x7261_7463_0005)
 
 
 class BadLine(ValueError):
-    """A malformed line of the record. The message names file and line."""
+    """A malformed row of the record. The message names database and row."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,14 @@ class LostTask:
 
 
 class RegressionSet:
-    """The record of lost tasks. Safe among processes.
+    """The record of lost tasks. Safe among processes and machines.
 
-    path: the file, created at the first task.
+    place: a SQLite file, created at the first task, or a `postgresql://` URL.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: Path | str) -> None:
+        self.place = place
+        self._database = database(place, SCHEMA)
 
     def remember(
         self,
@@ -64,10 +69,9 @@ class RegressionSet:
         number: int,
     ) -> list[LostTask]:
         """Append the tasks that are new, and return those. A task is recorded once."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            known = {lost.task_id for lost in self._whole(file.fileno())}
+        with self._database.writing() as cursor:
+            known = self._read(cursor)
+            names = {lost.task_id for lost in known}
             now = datetime.now(UTC).isoformat(timespec="seconds")
             new = [
                 LostTask(
@@ -81,11 +85,12 @@ class RegressionSet:
                     at=now,
                 )
                 for problem in problems
-                if problem.problem_id not in known
+                if problem.problem_id not in names
             ]
-            file.write(b"".join(line_of(asdict(lost)) for lost in new))
-            file.flush()
-            os.fsync(file.fileno())
+            marks = ", ".join([self._database.mark] * 3)
+            for entry, lost in enumerate(new, start=len(known) + 1):
+                row = (entry, lost.task_id, line_of(asdict(lost)).decode())
+                cursor.execute(f"INSERT INTO lost_tasks VALUES ({marks})", row)
         return new
 
     def read(self, before: int | None = None) -> list[LostTask]:
@@ -93,29 +98,19 @@ class RegressionSet:
 
         before: return only tasks that pipeline runs with a smaller number lost.
         """
-        if not self.path.exists():
-            return []
-        rows = [
-            self._line(number, line)
-            for number, line in enumerate(_whole_lines(self.path.read_bytes()), start=1)
-        ]
-        return [lost for lost in rows if before is None or lost.number < before]
+        with self._database.reading() as cursor:
+            tasks = self._read(cursor) if cursor else []
+        return [lost for lost in tasks if before is None or lost.number < before]
 
-    def _whole(self, descriptor: int) -> list[LostTask]:
-        """Return the lines, after cutting off a half line at the end."""
-        content = self.path.read_bytes()
-        os.ftruncate(descriptor, content.rfind(b"\n") + 1)
-        return self.read()
+    def _read(self, cursor: Any) -> list[LostTask]:
+        cursor.execute("SELECT entry, line FROM lost_tasks ORDER BY entry")
+        return [self._task(entry, line) for entry, line in cursor.fetchall()]
 
-    def _line(self, number: int, line: bytes) -> LostTask:
+    def _task(self, entry: int, line: str) -> LostTask:
         try:
-            return LostTask(**row_of(line))
+            return LostTask(**row_of(line.encode()))
         except (ValueError, TypeError) as error:
             raise BadLine(
-                f"{self.path}: line {number} is not a lost task ({error}): restore the file from a "
-                "backup"
+                f"{self.place}: row {entry} is not a lost task ({error}): restore the database "
+                "from a backup"
             ) from error
-
-
-def _whole_lines(content: bytes) -> list[bytes]:
-    return content[: content.rfind(b"\n") + 1].splitlines()

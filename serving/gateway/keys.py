@@ -1,32 +1,36 @@
 """API keys: who may send requests, and how many.
 
-In: a file of the home with the keys' hashes. Out: the caller of a request. A key is 256 random
-bits, so that a plain SHA-256 at rest cannot be reversed; the key itself is shown once, when it is
-made.
+In: the keys' hashes, in the database of the run records. Out: the caller of a request. A key is 256
+random bits, so that a plain SHA-256 at rest cannot be reversed; the key itself is shown once, when
+it is made.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
+import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from artifacts.atomic import write_atomic
 from artifacts.integrity import reading
 from resources.home import NotReady
+from resources.registry.ledger_database import LedgerUnreachable, Schema, database
 from serving.gateway.refusals import Refused
 
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS api_keys (hash TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
+    "key TEXT NOT NULL);"
+)
+SCHEMA = Schema("the API keys", "api_keys", "api_keys", TABLE, TABLE, lock=0x7261_7463_0006)
 Role = Literal["user", "operator"]
+logger = logging.getLogger(__name__)
 PREFIX = "rk-"
 
 
@@ -58,36 +62,44 @@ ANYBODY = ApiKey("anybody", "", "operator")  # on the loopback, while there are 
 class Keys:
     """The API keys of a gateway.
 
-    path: a JSON file; missing: there are no keys, and everybody on this machine may do all.
+    place: a SQLite file, or a `postgresql://` URL. Without keys everybody on this machine may do
+    all.
 
     A process that has seen a key needs one until it ends: the last key's revocation must not open a
     gateway that listens on a network.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._stamp: tuple[int, int] | None = None
-        self._by_hash: dict[str, ApiKey] = {}
+    def __init__(self, place: Path | str) -> None:
+        self.place = place
+        self._database = database(place, SCHEMA)
+        self._texts: list[str] = []
+        self._by_hash: Mapping[str, ApiKey] = {}
         self._needed = False
-        self.read()
+        with self._database.reading() as cursor:
+            self._read(cursor)
 
     def read(self) -> None:
-        """Read the file again if it changed. Raises CorruptArtifact."""
-        stamp = None
-        if self.path.exists():
-            about = self.path.stat()
-            stamp = about.st_ino, about.st_mtime_ns
-        if stamp == self._stamp:
+        """Read the keys again. While the database cannot be reached, those of the last time stay.
+        Raises CorruptArtifact.
+        """
+        try:
+            with self._database.reading() as cursor:
+                self._read(cursor)
+        except LedgerUnreachable as error:
+            logger.warning("the API keys of the last time stay: %s", error)
+
+    def _read(self, cursor: Any) -> None:
+        texts: list[str] = []
+        if cursor:
+            cursor.execute("SELECT key FROM api_keys ORDER BY name")
+            texts = [text for (text,) in cursor.fetchall()]
+        if texts == self._texts:
             return
-        rows: list[dict[str, object]] = []
-        if stamp:
-            with reading(self.path, "restore it from a backup, or delete it and make new keys"):
-                rows = json.loads(self.path.read_text(encoding="utf-8"))
-                self._by_hash = {key.hash: key for key in (ApiKey(**row) for row in rows)}  # type: ignore[arg-type]
-        else:
-            self._by_hash = {}
-        self._needed |= bool(self._by_hash)
-        self._stamp = stamp
+        with reading(f"{self.place}: API keys", "restore the database from a backup"):
+            keys = [ApiKey(**json.loads(text)) for text in texts]
+        self._by_hash = {key.hash: key for key in keys}
+        self._needed |= bool(keys)
+        self._texts = texts
 
     def all(self) -> list[ApiKey]:
         return list(self._by_hash.values())
@@ -120,34 +132,26 @@ class Keys:
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         limits = (requests_per_minute, body_mib, priority)
         key = ApiKey(name, hash_of(token), role, *limits, created_at, consent)
-        with self._locked():
+        with self._database.writing() as cursor:
+            self._read(cursor)
             if name in {key.name for key in self.all()}:
                 raise NotReady(f"there is a key {name!r} already: give another name")
-            self._write({**self._by_hash, key.hash: key})
+            marks = ", ".join([self._database.mark] * 3)
+            row = (key.hash, name, json.dumps(asdict(key)))
+            cursor.execute(f"INSERT INTO api_keys VALUES ({marks})", row)
+            self._read(cursor)
         return token
 
     def revoke(self, name: str) -> None:
         """Remove a key; a running gateway refuses it within a second. Raises NotReady."""
-        with self._locked():
+        with self._database.writing() as cursor:
+            self._read(cursor)
             if name not in (names := {key.name for key in self.all()}):
                 known = ", ".join(sorted(names)) or "none"
                 raise NotReady(f"there is no key {name!r}: there are {known}")
-            self._write({h: key for h, key in self._by_hash.items() if key.name != name})
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Read the file as it is now, and let no other process write it meanwhile."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.with_name(f".{self.path.name}.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self.read()
-            yield
-
-    def _write(self, keys: Mapping[str, ApiKey]) -> None:
-        rows = [asdict(key) for key in keys.values()]
-        write_atomic(self.path, json.dumps(rows, indent=1) + "\n")
-        os.chmod(self.path, 0o600)  # noqa: PTH101
-        self.read()
+            mark = self._database.mark
+            cursor.execute(f"DELETE FROM api_keys WHERE name = {mark}", (name,))
+            self._read(cursor)
 
 
 def hash_of(token: str) -> str:

@@ -6,8 +6,9 @@ regression starts.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
 
 
 def test_a_lost_task_is_stored_once_and_unchanged(tmp_path: Path) -> None:
-    path = tmp_path / "regressions.jsonl"
+    path = tmp_path / "records.db"
     remember(path, DRAW[:3])
     remember(path, DRAW[1:5], number=7)
     regressions = RegressionSet(path)
@@ -107,28 +108,17 @@ def test_a_lost_task_is_stored_once_and_unchanged(tmp_path: Path) -> None:
     ]
 
 
-def test_a_truncated_last_line_is_removed(tmp_path: Path) -> None:
-    path = tmp_path / "regressions.jsonl"
-    remember(path, DRAW[:2])
-    content = path.read_bytes()
-    path.write_bytes(content + content[:40])
-    assert len(RegressionSet(path).read()) == 2
-    remember(path, DRAW[:3])
-    assert [
-        json.loads(line)["task_id"] for line in path.read_text(encoding="utf-8").splitlines()
-    ] == [p.problem_id for p in DRAW[:3]]
-
-
-def test_a_broken_line_is_reported_with_its_number(tmp_path: Path) -> None:
-    path = tmp_path / "regressions.jsonl"
+def test_a_broken_row_is_reported_with_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
     remember(path, DRAW[:1])
-    path.write_text("{}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(BadLine, match=r"regressions\.jsonl: line 1"):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE lost_tasks SET line = '{}'")
+    with pytest.raises(BadLine, match=r"records\.db: row 1"):
         RegressionSet(path).read()
 
 
 def test_concurrent_writers_lose_nothing_and_write_nothing_twice(tmp_path: Path) -> None:
-    path, context = tmp_path / "regressions.jsonl", multiprocessing.get_context("fork")
+    path, context = tmp_path / "records.db", multiprocessing.get_context("fork")
     workers = [context.Process(target=remember, args=(path, DRAW[start:40])) for start in range(8)]
     for worker in workers:
         worker.start()

@@ -8,6 +8,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from cli.registry import verify
 from resources.home import Home
 from resources.registry.ledger import Ledger, LedgerChanged
 from resources.registry.ledger_database import LedgerUnreachable
+from resources.registry.regressions import BadLine
 from resources.settings import Settings
 from tests.cli.conftest import Called
 from tests.finished_home import fill_ledger, members, write_home
@@ -68,6 +70,17 @@ def test_the_registrys_verification_names_every_changed_file(
     assert verify(Settings.read(), Console(quiet=True)) == 0
 
 
+@pytest.mark.parametrize(("table", "text"), [("runs", "record"), ("lost_tasks", "line")])
+def test_the_registrys_verification_names_a_changed_record(
+    home: Home, table: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    with closing(sqlite3.connect(home.records)) as connection, connection:
+        connection.execute(f"UPDATE {table} SET {text} = replace({text}, '1', '2')")
+    with pytest.raises((CorruptArtifact, BadLine), match=re.escape(str(home.records))):
+        verify(Settings.read(), Console(quiet=True))
+
+
 @pytest.mark.parametrize("name", ["datasets/clean_problems", "checkpoints/sft_checkpoint"])
 def test_the_registrys_verification_names_what_was_removed(
     home: Home, name: str, monkeypatch: pytest.MonkeyPatch
@@ -82,7 +95,7 @@ def test_the_registrys_verification_names_what_was_removed(
 def test_every_file_of_a_home_is_tampered_with(home: Home) -> None:
     files = {path for path in home.path.rglob("[!.]*") if path.is_file() and path.stat().st_size}
     others = {path.relative_to(home.path).as_posix() for path in files} - {*members(home.path)}
-    assert others == {"format", "promotions.db", "sources.json"}
+    assert others == {"format", "promotions.db", "records.db", "sources.json"}
 
 
 @pytest.mark.slow
