@@ -59,7 +59,9 @@ def deploy(
         raise NoRelease(
             f"{now.id} of version {now.challenger} is {now.state}: `ratchet release abort` ends it"
         )
-    rows = forecast(proposal.plan, Observations(settings.home.observations), time.time())
+    rows = forecast(
+        proposal.plan, Observations(settings.home.observations, settings.home.database), time.time()
+    )
     print_text(console, Group(*_told(proposal), *_needs(proposal.plan, rows)))
     question = _question(proposal, rows)
     if question and not confirmed(f"{question} Start?", yes):

@@ -153,7 +153,7 @@ def status(
 
     settings, console = Settings.read(profile), screen()
     console.width = max(console.width, 120)
-    views = Views(Observations(settings.home.observations))
+    views = Views(Observations(settings.home.observations, settings.home.database))
     release, view = shown(settings, views)
     if not watch:
         print_text(console, view)

@@ -65,7 +65,8 @@ def _fallen(run_context: RunContext, releases: list[Release]) -> tuple[str, str]
 
     champion, settings = run_context.ledger.champion(), run_context.profile.production
     version = deployed(releases) or (champion.version if champion else 0)
-    verdicts = Observations(run_context.home.observations).verdicts(version)
+    home = run_context.home
+    verdicts = Observations(home.observations, home.database).verdicts(version)
     alpha = run_context.profile.automation.regression_alpha
     fall = fall_of(verdicts, settings.baseline, settings.fall, alpha)
     if fall is None or not fall.shown:

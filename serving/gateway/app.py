@@ -86,7 +86,7 @@ def make_app(
     pool = VersionPool(open_engine or engine_of(settings.engine), settings, store or home.store())
     router, keys = router_of(catalog), Keys(home.api_keys)
     keeper = Keeper(catalog, pool, router, settings, keys.read)
-    observations = Observations(home.observations)
+    observations = Observations(home.observations, home.database)
     recorder = Recorder(observations, Candidates(home.candidates, production))
     metrics = Metrics(pool, lambda: recorder.lost)
 

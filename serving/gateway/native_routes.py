@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from resources.registry.ledger import Entry
+from resources.registry.ledger_database import LedgerUnreachable
 from serving.completion import one_line
 from serving.gateway.keeper import Keeper
 from serving.gateway.observations import Feedback, Observations
@@ -64,7 +65,7 @@ def native_routes(
             if row is None:  # its row may not be written yet
                 await asyncio.sleep(4 * PAUSE_S)
                 row = await asyncio.to_thread(observations.of, response)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, LedgerUnreachable) as error:
             reason = f"the observations cannot be read: {one_line(error)}"
             raise Refused(503, "not_recorded", reason, 5) from error
         if recorder.fault:

@@ -1,4 +1,5 @@
-"""Record of answered requests and of feedback: two append-only tables of one SQLite file.
+"""Record of answered requests and of feedback: two append-only tables, in a SQLite file or on the
+Postgres server of the other records.
 
 In: an `Observation` for each answered request, and votes by response id. Out: both, in the order in
 which they were recorded. It holds no prompt, no completion, no API key and no user's name: keys and
@@ -9,13 +10,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from resources.registry.ledger_database import sqlite_triggers
+from resources.registry.ledger_database import Schema, database, has_table, sqlite_triggers
 
 WAIT_S = 30.0  # wait for another process that writes
 TOGETHER = 1000  # rows of one statement; SQLite takes 32,766 values
@@ -86,7 +87,7 @@ def append_only(table: str) -> str:
 
 TABLES = {"observations": Observation, "feedback": Feedback}
 COLUMNS = {name: tuple(f.name for f in fields(kind)) for name, kind in TABLES.items()}
-SCHEMA = (
+SQLITE = (
     "CREATE TABLE IF NOT EXISTS observations (number INTEGER PRIMARY KEY, response TEXT NOT NULL, "
     "time REAL NOT NULL, version INTEGER NOT NULL, arm TEXT NOT NULL, share REAL NOT NULL, "
     "release TEXT NOT NULL, step INTEGER NOT NULL, unit TEXT NOT NULL, key TEXT NOT NULL, "
@@ -101,19 +102,36 @@ SCHEMA = (
     "CREATE INDEX IF NOT EXISTS by_verdict ON observations (version, number) "
     "WHERE verified IS NOT NULL;"
 ) + "".join(map(append_only, TABLES))
+POSTGRES = (
+    SQLITE.partition("CREATE TRIGGER")[0]
+    .replace("number INTEGER PRIMARY KEY", "number BIGSERIAL PRIMARY KEY")
+    .replace(" REAL", " DOUBLE PRECISION")
+) + "".join(
+    f"CREATE OR REPLACE FUNCTION {table}_are_kept() RETURNS trigger LANGUAGE plpgsql AS "
+    f"$$ BEGIN RAISE EXCEPTION '{table} is append-only'; END $$;"
+    f"CREATE OR REPLACE TRIGGER {table}_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON "
+    f"{table} EXECUTE FUNCTION {table}_are_kept();"
+    for table in TABLES
+)
+SCHEMA = Schema(
+    "the observations", "observations", "feedback", SQLITE, POSTGRES, lock=0x7261_7463_0007
+)
 
 
 class Observations:
     """The record of answered requests and of votes on them.
 
-    path: created at the first write. Any thread or process may call any method.
+    path: the SQLite file, created at the first write. url: of a Postgres server that has the rows
+    instead, of all gateways; they are numbered in the order in which they become visible. Any
+    thread or process may call any method.
 
-    The connection that writes stays open until `close`: to open it takes three times as long as to
-    write 20 rows, and requests wait meanwhile.
+    The connection that writes to a file stays open until `close`: to open it takes three times as
+    long as to write 20 rows, and requests wait meanwhile.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, url: str = "") -> None:
+        self.path, self.url = path, url
+        self._database = database(url or path, SCHEMA)
         self._lock = Lock()
         self._writer: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # that the writer has open
@@ -121,15 +139,29 @@ class Observations:
     def append(self, rows: Sequence[Observation | Feedback]) -> None:
         """Record rows permanently, all or none."""
         with self._lock:
+            if self.url:
+                with self._database.writing() as cursor:
+                    self._insert(cursor, rows)
+                return
             try:
                 with self._open() as connection:
-                    for table, kind in TABLES.items():
-                        part = [row for row in rows if isinstance(row, kind)]
-                        for at in range(0, len(part), TOGETHER):
-                            _insert(connection, table, part[at : at + TOGETHER])
+                    self._insert(connection, rows)
             except sqlite3.Error:
                 self._close()  # a file that was opened on a read-only disk would never take a row
                 raise
+
+    def _insert(self, cursor: Any, rows: Sequence[Observation | Feedback]) -> None:
+        """Insert many rows with one statement: between two statements this thread takes Python's
+        lock again, and the event loop, which answers requests, waits for it.
+        """
+        for table, kind in TABLES.items():
+            names, part = COLUMNS[table], [row for row in rows if isinstance(row, kind)]
+            for at in range(0, len(part), TOGETHER):
+                several = part[at : at + TOGETHER]
+                row_marks = f"({', '.join([self._database.mark] * len(names))})"
+                marks = ", ".join([row_marks] * len(several))
+                values = [_stored(getattr(row, name)) for row in several for name in names]
+                cursor.execute(f"INSERT INTO {table} ({', '.join(names)}) VALUES {marks}", values)
 
     def close(self) -> None:
         """Close the connection that writes; the next `append` opens it again."""
@@ -149,7 +181,7 @@ class Observations:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = sqlite3.connect(self.path, timeout=WAIT_S, check_same_thread=False)
         self._writer.execute("PRAGMA journal_mode=WAL")
-        self._writer.executescript(SCHEMA)
+        self._writer.executescript(SQLITE)
         self._file = _identity(self.path)
         return self._writer
 
@@ -166,13 +198,14 @@ class Observations:
 
     def totals(self, release: str, last: int) -> list[float]:
         """Return sums over the columns of a release's observations up to number `last`. Computed by
-        SQLite, so much faster than reading them.
+        the database, so much faster than reading them.
         """
-        errors = "SUM(LENGTH(error) + 31 * UNICODE(error || ' '))"
+        first = "ASCII" if self.url else "UNICODE"  # the number of a text's first sign
+        errors = f"SUM(LENGTH(error) + 31 * {first}(error || ' '))"
         verified = "SUM(CASE verified WHEN 1 THEN 1 WHEN 0 THEN 1000 ELSE 0 END)"
         sums = (
-            f"COUNT(*), TOTAL(number), TOTAL(version * number), TOTAL(step * number), {errors}, "
-            f"TOTAL(total_s), TOTAL(completion_tokens), TOTAL(shadow), {verified}"
+            f"COUNT(*), SUM(number), SUM(version * number), SUM(step * number), {errors}, "
+            f"SUM(total_s), SUM(completion_tokens), SUM(shadow), {verified}"
         )
         rows = self._rows("observations", "release = ? AND number <= ?", [release, last], [sums])
         return [float(value or 0) for value in rows[0]] if rows else []
@@ -182,11 +215,14 @@ class Observations:
         number of their users or requests, the shares of failed and declined ones, mean and variance
         of their tokens, the number of those with tests, and the share that failed them.
         """
-        errors = "AVG(error IN ('timeout', 'engine', 'unavailable'))"
-        square = "AVG(1.0 * completion_tokens * completion_tokens)"
         columns = [
-            f"COUNT(DISTINCT unit), {errors}, AVG(error = 'declined'), AVG(completion_tokens), "
-            f"{square}, COUNT(verified), AVG(1 - verified)"
+            "COUNT(DISTINCT unit)",
+            "AVG(CASE WHEN error IN ('timeout', 'engine', 'unavailable') THEN 1.0 ELSE 0.0 END)",
+            "AVG(CASE WHEN error = 'declined' THEN 1.0 ELSE 0.0 END)",
+            "AVG(1.0 * completion_tokens)",
+            "AVG(1.0 * completion_tokens * completion_tokens)",
+            "COUNT(verified)",
+            "AVG(1.0 - verified)",
         ]
         where = "time > ? AND time <= ? AND shadow = 0 AND arm NOT IN (?, ?)"
         rows = self._rows("observations", where, [now - DAY_S, now, FALLBACK, NAMED], columns)
@@ -205,9 +241,9 @@ class Observations:
         to each user, returned ones only, without those to requests that name the version.
         """
         where = "version = ? AND verified IS NOT NULL AND shadow = 0 AND arm NOT IN (?, ?)"
-        # SQLite takes `verified` from the row that has the least number.
-        names, where = ("MIN(number) AS number", "verified"), f"{where} GROUP BY unit"
-        rows = self._rows("observations", where, [version, FALLBACK, NAMED], names)
+        first = f"number IN (SELECT MIN(number) FROM observations WHERE {where} GROUP BY unit)"
+        names = ("number", "verified")
+        rows = self._rows("observations", first, [version, FALLBACK, NAMED], names)
         return [bool(verified) for _, verified in rows]
 
     def of(self, response: str) -> Observation | None:
@@ -218,15 +254,26 @@ class Observations:
     def _rows(
         self, table: str, where: str, values: Sequence[Any], names: Sequence[str] = ()
     ) -> list[tuple[Any, ...]]:
-        if not self.path.exists():
-            return []
-        with closing(sqlite3.connect(self.path, timeout=WAIT_S)) as connection:
-            columns = ", ".join(names or ("number", *COLUMNS[table]))
-            query = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY number"
-            exists = "SELECT 1 FROM sqlite_master WHERE name = ?"
-            if connection.execute(exists, [table]).fetchone() is None:
+        columns = ", ".join(names or ("number", *COLUMNS[table]))
+        order = "" if names and "number" not in names else "ORDER BY number"  # of sums: one row
+        query = f"SELECT {columns} FROM {table} WHERE {where} {order}"
+        with self._reading(table) as cursor:
+            if cursor is None:
                 return []
-            return connection.execute(query, values).fetchall()
+            cursor.execute(query.replace("?", self._database.mark), values)
+            return list(cursor.fetchall())
+
+    @contextmanager
+    def _reading(self, table: str) -> Iterator[Any]:
+        """Yield a cursor; None without the table."""
+        if self.url:
+            with self._database.reading() as cursor:
+                yield cursor
+        elif not self.path.exists():
+            yield None
+        else:
+            with closing(sqlite3.connect(self.path, timeout=WAIT_S)) as connection:
+                yield connection.cursor() if has_table(connection.cursor(), table) else None
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -240,14 +287,9 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Any]) -> None:
-    """Insert rows with one statement: between two statements this thread takes Python's lock again,
-    and the event loop, which answers requests, waits for it.
-    """
-    names = COLUMNS[table]
-    marks = ", ".join([f"({', '.join('?' * len(names))})"] * len(rows))
-    values = [getattr(row, name) for row in rows for name in names]
-    connection.execute(f"INSERT INTO {table} ({', '.join(names)}) VALUES {marks}", values)
+def _stored(value: Any) -> Any:
+    """Return a value as it is stored: what is true or false is a number."""
+    return int(value) if isinstance(value, bool) else value
 
 
 def _observation(row: Sequence[Any]) -> Observation:

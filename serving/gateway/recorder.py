@@ -15,6 +15,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
 
+from resources.registry.ledger_database import LedgerUnreachable
 from serving.gateway.candidates import Candidate, Candidates
 from serving.gateway.observations import Feedback, Observation, Observations
 
@@ -22,6 +23,7 @@ PAUSE_S = 0.05  # rows of this time are written together
 AGAIN_S = 1.0  # between two attempts
 IDLE_S = 1.0  # without rows; then the file is closed, so that its disk can be unmounted
 MAX_WAITING = 100_000  # rows kept in memory while the disk takes none
+AGAIN = (sqlite3.OperationalError, OSError, LedgerUnreachable)
 Row = Observation | Feedback | Candidate
 logger = logging.getLogger(__name__)
 
@@ -92,7 +94,7 @@ class Recorder:
             try:
                 if part:
                     append(part)
-            except (sqlite3.OperationalError, OSError) as error:  # a full or read-only disk
+            except AGAIN as error:  # a full or read-only disk, or a server that is away
                 fault, left = str(error), [*left, *part]
             except sqlite3.Error as error:  # a damaged file
                 fault, self.lost = str(error), self.lost + len(part)

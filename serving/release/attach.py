@@ -27,7 +27,9 @@ def attached_router(home: Home, ledger: Ledger, catalog: Catalog) -> ReleaseRout
     """
     releases, replicas = Releases(ledger.place), GatewayReplicas(home.gateways)
     router = ReleaseRouter(releases, ledger, catalog.champion, lambda: catalog.loaded)
-    controller = Controller(releases, ledger, Observations(home.observations), replicas=replicas)
+    controller = Controller(
+        releases, ledger, Observations(home.observations, home.database), replicas=replicas
+    )
 
     def then() -> None:
         router.refresh()

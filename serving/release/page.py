@@ -38,7 +38,7 @@ class Reason(Strict):
 def release_routes(home: Home, ledger: Ledger) -> APIRouter:
     """Return the routes. They read the databases in a thread, so that answers do not wait."""
     routes = APIRouter(tags=["Releases"])
-    releases, views = Releases(ledger.place), Views(Observations(home.observations))
+    releases, views = Releases(ledger.place), Views(Observations(home.observations, home.database))
 
     @routes.get("/releases")
     def every_release() -> list[dict[str, Any]]:

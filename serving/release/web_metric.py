@@ -37,7 +37,7 @@ class ReleaseHealth(BaseModel):
 def analysis_routes(home: Home, ledger: Ledger) -> APIRouter:
     """Return the route. It reads the databases in a thread."""
     routes = APIRouter(tags=["Releases"])
-    releases, views = Releases(ledger.place), Views(Observations(home.observations))
+    releases, views = Releases(ledger.place), Views(Observations(home.observations, home.database))
 
     @routes.get("/releases/{name}/analysis")
     def analysis(name: str) -> ReleaseHealth:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +14,30 @@ import pytest
 from serving.gateway import recorder
 from serving.gateway.candidates import Candidates
 from serving.gateway.observations import Feedback, Observation, Observations
+from tests.resources.postgres import Server, postgres
 from tests.serving.gateway_server import eventually
 
 ROW = Observation("chatcmpl-1", 1.5, 3, "challenger", 0.05, "r1", 2, "u", "k", 0.1, 0.4, 12, 30)
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with postgres() as running:
+        yield running
+
+
 @pytest.fixture
-def observations(tmp_path: Path) -> Observations:
+def file(tmp_path: Path) -> Observations:
     return Observations(tmp_path / "new" / "observations.db")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def observations(request: pytest.FixtureRequest, tmp_path: Path) -> Observations:
+    """An empty record: in a file, then on a real server."""
+    if request.param == "sqlite":
+        return Observations(tmp_path / "new" / "observations.db")
+    url = request.getfixturevalue("server").fresh(f"observations_{time.time_ns()}")
+    return Observations(tmp_path / "observations.db", url)
 
 
 def test_observations_are_read_in_order_from_any_number_on(observations: Observations) -> None:
@@ -76,20 +94,49 @@ def test_verdicts_are_the_first_of_each_user_who_got_the_version(
         "DELETE FROM feedback",
     ],
 )
-def test_no_row_can_be_changed_or_removed(observations: Observations, statement: str) -> None:
-    observations.append([ROW, Feedback("chatcmpl-1", 2.0, "k", "u", 0.0)])
+def test_no_row_can_be_changed_or_removed(file: Observations, statement: str) -> None:
+    file.append([ROW, Feedback("chatcmpl-1", 2.0, "k", "u", 0.0)])
     with (
-        closing(sqlite3.connect(observations.path)) as connection,
+        closing(sqlite3.connect(file.path)) as connection,
         pytest.raises(sqlite3.IntegrityError, match="append-only"),
     ):
         connection.execute(statement)
 
 
-def test_a_file_that_was_moved_away_gets_no_more_rows(observations: Observations) -> None:
-    observations.append([ROW])
-    observations.path.rename(observations.path.with_name("kept.db"))
-    observations.append([replace(ROW, response="after")])
-    assert [row.response for _, row in observations.read()] == ["after"]
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE observations SET error = ''", "DELETE FROM feedback", "TRUNCATE observations"],
+)
+def test_no_row_of_a_server_can_be_changed_or_removed(
+    server: Server, tmp_path: Path, statement: str
+) -> None:
+    import psycopg2
+
+    url = server.fresh(f"kept_{time.time_ns()}")
+    Observations(tmp_path / "o.db", url).append([ROW, Feedback("chatcmpl-1", 2.0, "k", "u", 0.0)])
+    with (
+        closing(psycopg2.connect(url)) as connection,
+        pytest.raises(psycopg2.errors.RaiseException, match="append-only"),
+    ):
+        connection.cursor().execute(statement)
+
+
+def test_totals_and_the_last_day_count_each_row_once(observations: Observations) -> None:
+    failed = replace(ROW, response="two", unit="v", error="timeout", verified=False)
+    observations.append([ROW, failed])
+    count, numbers, *_ = observations.totals("r1", 9)
+    assert (count, numbers) == (2, 3)
+    units, failures, declined, mean, variance, tested, wrong = observations.last_day(10.0)
+    assert (units, failures, declined, mean, variance) == (2, 0.5, 0, 30, 0)
+    assert (tested, wrong) == (1, 1)
+
+
+def test_a_file_that_was_moved_away_gets_no_more_rows(file: Observations) -> None:
+    file.append([ROW])
+    file.path.rename(file.path.with_name("kept.db"))
+    file.append([replace(ROW, response="after")])
+    assert [row.response for _, row in file.read()] == ["after"]
 
 
 def test_while_the_disk_takes_none_a_limited_number_of_rows_waits(
