@@ -21,6 +21,7 @@ Files and folders:
 from __future__ import annotations
 
 import json
+import os
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -50,6 +51,9 @@ MEAN_OF_MORE = re.compile(r"^(val-\w+/validation/acc\w*/mean)@\d+$")
 WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
 DONE = "done.json"
 FIX = "restore it from a backup, or delete the training's folder, and the next run trains again"
+
+
+PLACES = ("folder", "start", "train", "validation")
 
 
 class TrainingJob(BaseModel):
@@ -113,15 +117,23 @@ class TrainingJob(BaseModel):
         return Path(self.folder)
 
     def write(self) -> Path:
+        """Write the settings. Places in the home are relative to the folder: a copied or moved home
+        has its own.
+        """
         target = self.path / "job.json"
-        write_atomic(target, seal(self.model_dump_json(indent=1)))
+        places = {name: _stored(getattr(self, name), self.path) for name in PLACES}
+        stored = self.model_copy(update=places)
+        write_atomic(target, seal(stored.model_dump_json(indent=1)))
         return target
 
     @classmethod
     def read(cls, path: Path) -> TrainingJob:
         """Raises CorruptArtifact for a file that was changed after it was written."""
         with reading(path, FIX):
-            return cls.model_validate(unseal(path.read_text(encoding="utf-8"), path, FIX))
+            job = cls.model_validate(unseal(path.read_text(encoding="utf-8"), path, FIX))
+        folder = path.absolute().parent
+        places = {name: _present(getattr(job, name), folder) for name in PLACES}
+        return job.model_copy(update=places)
 
     @property
     def done(self) -> dict[str, Any] | None:
@@ -164,6 +176,21 @@ class TrainingJob(BaseModel):
         }
         # a score of the start policy alone (step 0) selects nothing
         return due if any(due) else scored
+
+
+def _stored(place: str, folder: Path) -> str:
+    """Return a place relative to a training's folder if it is in the same home, else unchanged."""
+    home = (
+        folder.parents[3] if len(folder.parts) > 4 and folder.parents[2].name == "runs" else folder
+    )
+    inside = Path(place).is_absolute() and Path(place).is_relative_to(home)
+    return os.path.relpath(place, folder) if inside else place
+
+
+def _present(stored: str, folder: Path) -> str:
+    """Return where a place of a training is now."""
+    relative = stored == "." or stored.startswith("../")
+    return os.path.normpath(folder / stored) if relative else stored
 
 
 def read_done(folder: Path) -> dict[str, Any] | None:

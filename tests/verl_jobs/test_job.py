@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,17 @@ def test_cached_metrics_include_steps_written_later(
         assert [row["step"] for row in metrics(tmp_path)] == list(range(1, step + 1))
     (tmp_path / "metrics-002.jsonl").write_text(json.dumps({"step": 3, "data": {"a": 30}}) + "\n")
     assert metrics(tmp_path)[-1]["a"] == 30
+
+
+def test_a_copied_home_trains_with_its_own_files(tmp_path: Path) -> None:
+    old, new, name = tmp_path / "old", tmp_path / "new", "runs/chain-0001/training/abc"
+    (old / name).mkdir(parents=True)
+    start = old / "checkpoints" / "one"
+    job = a_job(old / name, start=str(start), train="/elsewhere/train.parquet", validation="hub/id")
+    job.write()
+    assert TrainingJob.read(old / name / "job.json") == job
+    shutil.copytree(old, new)
+    copied = TrainingJob.read(new / name / "job.json")
+    assert (copied.folder, copied.start) == (str(new / name), str(new / "checkpoints" / "one"))
+    assert (copied.train, copied.validation) == (job.train, job.validation)
+    assert copied.key == job.key
