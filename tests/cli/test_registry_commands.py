@@ -340,7 +340,7 @@ def test_a_ledger_that_was_written_anew_does_not_continue_a_kept_head(
     head = ratchet(path, "registry", "head")[1].strip()
     home_builder.promoted("b")
     assert ratchet(path, "registry", "verify", "--head", head)[0] == 0
-    home_builder.run_context.home.ledger.unlink()  # and its hashes with it
+    (home_builder.run_context.home.path / "promotions.db").unlink()  # and its hashes with it
     for name in ("c", "d"):
         home_builder.promoted(name)
     code, _, errors = ratchet(path, "registry", "verify", "--head", head)

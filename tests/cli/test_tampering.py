@@ -100,14 +100,15 @@ def test_every_file_of_a_home_is_tampered_with(home: Home) -> None:
 
 @pytest.mark.slow
 def test_a_flipped_byte_of_the_ledger_is_named_or_is_never_read(home: Home) -> None:
-    content = home.ledger.read_bytes()
+    file = home.path / "promotions.db"
+    content = file.read_bytes()
     written = Ledger(home.ledger).history()
     noticed = 0
     name = content.index(b"tablepromotions") + len("table")  # a ledger of another name is empty
     for at in [name, *range(0, len(content), 31)]:
         damaged = bytearray(content)
         damaged[at] ^= 1
-        home.ledger.write_bytes(damaged)
+        file.write_bytes(damaged)
         try:
             ledger = Ledger(home.ledger)
             ledger.check_file()
