@@ -21,12 +21,13 @@ from artifacts.store import KINDS
 FIX = "restore it from a backup"
 SAVE = "whole"  # seal of a save of a training: its files with their hashes
 COPIES = "problem_files"  # copies of sources, each in a folder with the hash of its content
-# Artifacts and the copies of a remote store's; the ledger; other programs' own files.
+# Artifacts and the copies of a remote store's; the databases; other programs' own files.
 ELSEWHERE = {
     *KINDS,
     "cache",
     "promotions.db",
     "records.db",
+    "profile",
     "dagster",
     "ray",
     "smoke",

@@ -26,9 +26,10 @@ class Storage(Section):
     root: str = ""
     """Any fsspec URL (`s3://bucket/prefix`); empty: RATCHET_HOME."""
     ledger: str = ""
-    """Record of promotions on a server that several machines share,
-    `postgresql://user@host:port/database`. The password comes from the environment (PGPASSWORD or
-    PGPASSFILE). Empty: a SQLite file in RATCHET_HOME.
+    """Database of all records on a server that several homes share,
+    `postgresql://user@host:port/database`: promotions, releases, runs with their held-out draws,
+    lost tasks, API keys, observations, and the training lease. The password comes from the
+    environment (PGPASSWORD or PGPASSFILE). Empty: SQLite files in RATCHET_HOME.
     """
     mlflow: str = Field("", pattern=r"^(https?://[^@]+)?$")
     """MLflow server for runs and versions, `http://host:5000`. Its login comes from the environment
