@@ -41,9 +41,16 @@ class Server:
             command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, **self.as_user
         )
 
-    def start(self) -> None:
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -k '{self.folder}' -c fsync=off"
+    def start(self, addresses: str = "127.0.0.1") -> None:
+        options = f"-p {self.port} -c listen_addresses={addresses} -k '{self.folder}' -c fsync=off"
         self.control("start", "-l", str(self.folder / "log"), "-o", options)
+
+    def listen(self, address: str, network: str) -> None:
+        """Start again, with one more address, for clients of this network."""
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {network} scram-sha-256\n")
+        self.stop()
+        self.start(f"127.0.0.1,{address}")
 
     def stop(self) -> None:
         self.control("stop", "-m", "immediate")
