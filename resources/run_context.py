@@ -6,7 +6,7 @@ run that the Dagster run belongs to, its progress, and `artifact`, the cache ove
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def home(self) -> Home:
-        return self.storage.home(self.profile)
+        return replace(self.storage.home, database=self.storage.database(self.profile))
 
     @property
     def profile(self) -> Profile:

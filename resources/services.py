@@ -82,10 +82,13 @@ class StorageResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         self._below = run_tag(context, SUBHOME)
 
-    def home(self, profile: Profile) -> Home:
-        """Return the home with the database that the profile names."""
-        shared = "" if self.separate else profile.storage.ledger
-        return Home(Path(self.path) / self._below, shared)
+    @property
+    def home(self) -> Home:
+        return Home(Path(self.path) / self._below)
+
+    def database(self, profile: Profile) -> str:
+        """Return the server of the records; "" for files in the home."""
+        return "" if self.separate else profile.storage.ledger
 
     @property
     def separate(self) -> bool:
@@ -93,7 +96,7 @@ class StorageResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return bool(self._below)
 
     def store(self, profile: Profile) -> Store:
-        return self.home(profile).store(profile.storage.root)
+        return self.home.store(profile.storage.root)
 
 
 class RayResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -126,13 +129,10 @@ class RegistryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """
 
     def ledger(self, storage: StorageResource, profile: Profile) -> Ledger:
-        home = storage.home(profile)
-        return Ledger(home.ledger, home.path)
+        return Ledger(storage.database(profile) or storage.home.ledger, storage.home.path)
 
     def mlflow(self, storage: StorageResource, profile: Profile) -> Registry:
-        return Registry(
-            storage.home(profile).path, "" if storage.separate else profile.storage.mlflow
-        )
+        return Registry(storage.home.path, "" if storage.separate else profile.storage.mlflow)
 
 
 class TrackerResource(dg.ConfigurableResource):  # type: ignore[type-arg]
