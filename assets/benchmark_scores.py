@@ -21,8 +21,8 @@ from evaluation.judging.scoring import harness_version
 from evaluation.promotion.rate import Rate
 from evaluation.scorecard import Scorecard
 from resources.config.profile import HELDOUT
+from resources.model_version import ModelVersion
 from resources.run_context import BENCHMARKS, RunContext, StageContext, StageOutput, result
-from resources.run_record import ModelVersion
 
 
 @dg.asset(

@@ -17,9 +17,9 @@ from problems.embedded.heldout import heldout_tasks
 from problems.schema import Problem
 from problems.stored import stored_problems
 from resources.config.profile import HELDOUT
+from resources.model_version import ModelVersion
 from resources.registry.regressions import RegressionSet
 from resources.run_context import StageContext
-from resources.run_record import ModelVersion
 
 
 def start_of(stage: StageContext) -> ModelVersion:

@@ -27,8 +27,8 @@ from problems.difficulty.features import read_difficulty, spearman
 from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.stored import stored_problems
+from resources.model_version import ModelVersion
 from resources.run_context import RunContext, StageContext, StageOutput, result
-from resources.run_record import ModelVersion
 from rewards.battery.battery import run_battery
 from rewards.composite import score_answers
 from rewards.own import reward_of

@@ -21,8 +21,8 @@ from problems.stored import stored_problems
 from problems.synthesis.settings import SOURCE as SYNTHETIC
 from resources.capacity import shape_of_start
 from resources.config.profile import HELDOUT, Profile
+from resources.history import history_of
 from resources.home import Home, NotReady
-from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
 from resources.run_record import next_id

@@ -19,8 +19,8 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
 from resources import lease
 from resources.config.profile import Profile
+from resources.history import history_of
 from resources.home import Home
-from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
 from resources.retention import Removal, collect

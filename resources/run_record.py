@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from artifacts.home_paths import present_path, stored_path
 from artifacts.integrity import CorruptArtifact, reading, seal, unseal
-from artifacts.store import Artifact
+from resources.model_version import ModelVersion, now
 from resources.progress import Progress, attempts_s, read
 from resources.registry.ledger_database import PostgresServer, Schema, SqliteFile, database
 from resources.stage_report import StageReport
@@ -31,20 +30,6 @@ SCHEMA = Schema("the record of runs", "runs", "runs", TABLE, TABLE, lock=0x7261_
 FIX = "restore the database from a backup"
 Kind = Literal["pipeline", "evaluation", "rescore", "validation", "score", "data", "study"]
 FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
-
-
-class ModelVersion(BaseModel):
-    """A version of the model: its checkpoint's name, the hash of its weights, and its folder."""
-
-    model_config = ConfigDict(frozen=True)
-
-    checkpoint: str
-    content_hash: str
-    path: str  # in the database relative to the home
-
-    @classmethod
-    def of_artifact(cls, checkpoint: str, weights: Artifact) -> ModelVersion:
-        return cls(checkpoint=checkpoint, content_hash=weights.content_hash, path=str(weights.path))
 
 
 class Timing(BaseModel):
@@ -374,8 +359,3 @@ def locked(runs: Runs) -> Iterator[Any]:
     """Yield a cursor of the transaction in which alone records are opened and changed."""
     with runs.database.writing() as cursor:
         yield cursor
-
-
-def now() -> str:
-    """Return the time in UTC, to the second, in ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -19,8 +19,8 @@ from artifacts.atomic import write_atomic
 from artifacts.store import Store
 from resources.config.load import FOLDER, ProfileError, load_profile, profile_path
 from resources.config.profile import Profile
+from resources.history import history_of
 from resources.home import Home
-from resources.registry.history import history_of
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry
 

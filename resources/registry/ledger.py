@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 
 from artifacts.hashing import REMOVED
 from artifacts.home_paths import present_path, stored_path
+from resources.model_version import ModelVersion, now
 from resources.registry.ledger_database import database
 from resources.registry.row_hashes import (
     VerifiedRows,
@@ -26,7 +27,6 @@ from resources.registry.row_hashes import (
     recorded_hashes,
     rows_of,
 )
-from resources.run_record import ModelVersion, now
 
 Kind = Literal["install", "promote", "rollback", "refuse"]
 

@@ -9,9 +9,9 @@ from artifacts.hashing import hash_data, hash_file
 from artifacts.manifest import Manifest
 from assets.training_job import training_job
 from resources.home import Home
+from resources.model_version import ModelVersion
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import ModelVersion
 from resources.settings import Settings
 from resources.stage_report import StageReport
 from tests.open_runs import open_test_run

@@ -11,9 +11,10 @@ from artifacts.manifest import Manifest
 from evaluation.scorecard import Scorecard
 from experiments.study import Study, context_of
 from resources.home import Home
+from resources.model_version import ModelVersion
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import Kind, ModelVersion
+from resources.run_record import Kind
 from resources.settings import Settings
 from resources.stage_report import StageReport
 from tests.evaluation.scorecards import sample, scorecard

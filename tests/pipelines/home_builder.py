@@ -13,8 +13,9 @@ from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
 from problems.schema import write_parquet
 from resources.home import Home
+from resources.model_version import ModelVersion
 from resources.run_context import RunContext
-from resources.run_record import Kind, ModelVersion
+from resources.run_record import Kind
 from resources.settings import Settings
 from tests.evaluation.scorecards import card
 from tests.open_runs import open_test_run

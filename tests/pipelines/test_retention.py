@@ -18,12 +18,13 @@ from pipelines.history import forget_runs
 from resources import lease, retention
 from resources.config.infrastructure import Storage
 from resources.home import Home, NotReady
+from resources.model_version import ModelVersion
 from resources.progress import Progress
 from resources.registry.ledger import LedgerChanged, NothingToRollBack
 from resources.registry.releases import Releases
 from resources.retention import Removal, collect, collecting
 from resources.run_context import KEY
-from resources.run_record import ModelVersion, PipelineRun, Timing
+from resources.run_record import PipelineRun, Timing
 from resources.verification import verify_records
 from tests.artifacts.object_store import object_store
 from tests.lease_holder import holding

@@ -16,7 +16,7 @@ from pipelines.sensors.stale_scores import stale_scores
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import write_parquet
-from resources.run_record import ModelVersion
+from resources.model_version import ModelVersion
 from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder, scorecard_of
 from tests.pipelines.ticks import tick

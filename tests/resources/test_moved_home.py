@@ -12,8 +12,9 @@ from artifacts.home_paths import present_path, stored_path
 from problems.catalogue import add_source, read_sources
 from problems.reading.place import Place
 from resources.home import Home
+from resources.model_version import ModelVersion
 from resources.registry.ledger import Entry, Ledger
-from resources.run_record import ModelVersion, PipelineRun
+from resources.run_record import PipelineRun
 from tests.open_runs import open_test_run
 
 FOLDER = "checkpoints/one/" + "a" * 64
