@@ -200,7 +200,7 @@ def test_a_datasets_own_list_of_removed_rows_is_no_sign_of_a_removal(
 def test_nothing_is_removed_while_a_record_cannot_be_read(home_builder: HomeBuilder) -> None:
     artifacts = [home_builder.promoted(name) for name in "abc"]
     damage_record(home_builder.run_context.home.runs, "b")
-    with pytest.raises(CorruptArtifact, match=r"run\.json"):
+    with pytest.raises(CorruptArtifact, match=r"records\.db: b"):
         removed(home_builder)
     for artifact in artifacts:
         home_builder.run_context.store.verify(artifact)
@@ -354,4 +354,6 @@ def test_the_home_is_still_whole_after_a_removal(home_builder: HomeBuilder) -> N
     for name in "abc":
         home_builder.promoted(name)
     removed(home_builder)
-    assert verify_records(home_builder.run_context.home.path).files
+    verify_records(home_builder.run_context.home.path)
+    assert home_builder.run_context.store.verify_all() > 0
+    assert len(records(home_builder.run_context.home.runs)) == 3
