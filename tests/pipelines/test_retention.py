@@ -24,7 +24,7 @@ from resources.registry.ledger import LedgerChanged, NothingToRollBack
 from resources.registry.releases import Releases
 from resources.retention import Removal, collect, collecting
 from resources.run_context import KEY
-from resources.run_record import PipelineRun, Timing
+from resources.run_record import PipelineRun, Timing, records
 from resources.verification import verify_records
 from tests.artifacts.object_store import object_store
 from tests.lease_holder import holding
