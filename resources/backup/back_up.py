@@ -97,8 +97,8 @@ class _Backup:
                 Releases(ledger.place).all(),
                 self.settings.profile.storage,
             )
-            paths = [*self.home.path.glob("runs/*/run.json"), *self.home.path.glob("[!.]*")]
-            for path in (path for path in paths if path.is_file() and not _is_companion(path)):
+            paths = (path for path in self.home.path.glob("[!.]*") if path.is_file())
+            for path in (path for path in paths if not _is_companion(path)):
                 copy = moment / path.relative_to(self.home.path)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileNotFoundError):  # it was removed just now
