@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from resources.plugin_check import check_plugins
 from resources.preflight import check_policy, check_reward, check_start_of
 from resources.ray.head import live_holders
 from resources.ray.private import RUN, responds
+from resources.registry.ledger_database import LedgerUnreachable
 from resources.run_record import PipelineRun, next_id, readable
 from resources.settings import Settings
 from rewards.own import reward_of
@@ -251,9 +253,13 @@ class ResourceSampler:
         self.sampled_at, self.pause_s = time.monotonic(), SAMPLE_S
 
     def sample(self, view: View) -> None:
+        """Write a sample if it is time for one; a database that is away costs only this one."""
+        if time.monotonic() - self.sampled_at >= self.pause_s:
+            with suppress(LedgerUnreachable):
+                self._sample(view)
+
+    def _sample(self, view: View) -> None:
         now = time.monotonic()
-        if now - self.sampled_at < self.pause_s:
-            return
         if (record := self.pipeline_run.stored) is None:
             return
         view.memory_gib = pss_bytes(run_processes(str(self.pipeline_run.folder))) / 2**30

@@ -74,7 +74,7 @@ class Keys:
         self._database = database(place, SCHEMA)
         self._texts: list[str] = []
         self._by_hash: Mapping[str, ApiKey] = {}
-        self._needed = False
+        self._needed = self._away = False
         with self._database.reading() as cursor:
             self._read(cursor)
 
@@ -85,8 +85,11 @@ class Keys:
         try:
             with self._database.reading() as cursor:
                 self._read(cursor)
+            self._away = False
         except LedgerUnreachable as error:
-            logger.warning("the API keys of the last time stay: %s", error)
+            if not self._away:  # once, not at every look
+                logger.warning("the API keys of the last time stay: %s", error)
+            self._away = True
 
     def _read(self, cursor: Any) -> None:
         texts: list[str] = []
