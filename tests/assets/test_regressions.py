@@ -34,7 +34,7 @@ ORIGIN = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "run_id"
 DRAW = heldout_tasks(FamilyConfig(), 60, 60)
 
 
-def remember(path: Path, problems: list[Problem], number: int = 2) -> None:
+def remember(path: Path | str, problems: list[Problem], number: int = 2) -> None:
     RegressionSet(path).remember(problems, number=number, **ORIGIN)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from evaluation.judging.reports import NotJudged, NotMeasurable
 from problems.verification.problem_check import NoVerdict
+from resources.home import Home
 from resources.lease import LeaseHeld
 from resources.stage_retry import sandbox_failures_retried
 from sandbox.sandbox import SandboxError
@@ -21,7 +22,9 @@ def test_a_failed_sandbox_is_retried(error: Exception) -> None:
     assert raised.value.__cause__ is error
 
 
-@pytest.mark.parametrize("error", [NotMeasurable(""), LeaseHeld(None, Path("lease")), ValueError()])
+@pytest.mark.parametrize(
+    "error", [NotMeasurable(""), LeaseHeld(None, Home(Path("home")).lease), ValueError()]
+)
 def test_what_a_retry_cannot_mend_fails_at_once(error: Exception) -> None:
     with pytest.raises(type(error)), sandbox_failures_retried():
         raise error

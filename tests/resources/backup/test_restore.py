@@ -119,7 +119,7 @@ def test_a_damaged_file_is_put_back(
 
 def test_a_damaged_ledger_is_put_back(original: tuple[Settings, Path], tmp_path: Path) -> None:
     home = Home(shutil.copytree(original[0].home.path, tmp_path / "home"))
-    home.ledger.write_bytes(b"no database")
+    (home.path / "promotions.db").write_bytes(b"no database")
     restore.restore_files(Folder(str(original[1])), home, ["promotions.db"])
     assert Settings(home, "small").ledger.head() == original[0].ledger.head()
 
