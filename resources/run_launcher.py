@@ -78,17 +78,20 @@ def lives(pid: int, reported_at: float) -> bool:
 
 
 def fail_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
-    """Mark runs with these tags failed where their process is gone; return how many.
-
-    For a home without a daemon.
+    """Mark runs with these tags failed where their process is gone, or Canceled if they were being
+    stopped: Dagster retries a run that failed. Return how many. For a home without a daemon.
     """
     dead = 0
     for run in instance.get_runs(RunsFilter(statuses=ALIVE, tags=tags)):
-        if (health := worker_health(instance, run)).status is not WorkerStatus.RUNNING:
+        if (health := worker_health(instance, run)).status is WorkerStatus.RUNNING:
+            continue
+        if run.status is DagsterRunStatus.CANCELING:
+            instance.report_run_canceled(run, f"The run's {health.msg}.")
+        else:
             instance.report_run_failed(
                 run, f"The run's {health.msg}; another run resumes its pipeline run."
             )
-            dead += 1
+        dead += 1
     return dead
 
 

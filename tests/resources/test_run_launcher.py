@@ -56,7 +56,13 @@ def test_dagster_accepts_the_settings_and_uses_the_launcher(home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_marked_as_failed_once(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("stopped", "status"),
+    [(False, dg.DagsterRunStatus.FAILURE), (True, dg.DagsterRunStatus.CANCELED)],
+)
+def test_a_killed_run_is_marked_once(
+    home: Path, stopped: bool, status: dg.DagsterRunStatus
+) -> None:
     process = subprocess.Popen([sys.executable, "-c", RUN], stdout=subprocess.PIPE, text=True)
     assert process.stdout
     assert process.stdout.readline() == "runs\n"
@@ -64,6 +70,8 @@ def test_a_killed_run_is_marked_as_failed_once(home: Path) -> None:
         [run] = instance.get_runs()
         assert worker_health(instance, run).status is WorkerStatus.RUNNING
         assert fail_dead_runs(instance, {"test": "yes"}) == 0
+        if stopped:
+            instance.report_run_canceling(run)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         health = worker_health(instance, run)
@@ -72,7 +80,7 @@ def test_a_killed_run_is_marked_as_failed_once(home: Path) -> None:
         assert fail_dead_runs(instance, {"test": "yes"}) == 1
         assert fail_dead_runs(instance, {"test": "yes"}) == 0
         [run] = instance.get_runs()
-        assert run.status is dg.DagsterRunStatus.FAILURE
+        assert run.status is status
 
 
 def test_a_reused_process_id_is_another_process() -> None:
