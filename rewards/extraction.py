@@ -327,7 +327,8 @@ def extract_answer(text: str) -> str:
     answer = ""
     for match in _ANSWER.finditer(text):
         answer = match[1]
-    answer = answer.strip().strip("*").removesuffix(".").strip() if answer else text.strip()
+    marks = " \t\r*`"  # of Markdown
+    answer = answer.strip(marks).removesuffix(".").strip(marks) if answer else text.strip()
     return answer if len(answer) <= LONGEST and "\n" not in answer else ""
 
 

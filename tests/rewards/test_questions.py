@@ -46,6 +46,8 @@ HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
         ("x = 4\n\\fbox{5}", "5"),
         ("So answer is consistent.\n✅ Final Answer: **5**", "5"),
         ("- > **Answer** → 5", "5"),
+        ("Answer: `5`", "5"),
+        ("So it is.\nThe answer is **5**.", "5"),
         ("x" * 400, ""),
     ],
 )
