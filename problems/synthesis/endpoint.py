@@ -90,7 +90,7 @@ class Endpoint:
         ContextTooLong if the prompt alone does not fit, or EndpointDown naming the address and the
         fix.
         """
-        tokens, rest = request.get("max_tokens"), dict(request)
+        tokens, rest, before = request.get("max_tokens"), dict(request), ""
         rest.pop("max_tokens", None)
         while True:
             key = self._limit
@@ -98,8 +98,10 @@ class Endpoint:
             try:
                 return self._retry(partial(self._complete, body), sleep)
             except ContextTooLong as refusal:
-                if not tokens or not (tokens := token_limit.tokens_left(str(refusal), tokens)):
+                said = str(refusal)
+                if not tokens or not (tokens := token_limit.tokens_left(said, tokens, before)):
                     raise
+                before = said
             except RequestRefused as refusal:
                 if key == OTHER_LIMIT or not token_limit.wants_other_key(str(refusal)):
                     raise

@@ -25,6 +25,10 @@ REFUSALS = {
     "context length is 2048 tokens and your request has 1540 input tokens (600 > 2048 - 1540).",
     "vllm 0.12": "You passed 1540 input tokens and requested 600 output tokens. However, the "
     "model's context length is only 2048 tokens, resulting in a maximum input length of 1448.",
+    "vllm 0.15": "This model's maximum context length is 1448 tokens. However, your request has "
+    "1540 input tokens. Please reduce the length of the input messages.",
+    "vllm 0.16": "This model's maximum context length is 2048 tokens. However, your request has "
+    "1540 input tokens plus 600 'max_tokens'. Please reduce one or the other.",
     "sglang": "Requested token count exceeds the model's maximum context length of 2048 tokens. "
     "You requested a total of 2140 tokens: 1540 tokens from the input messages and 600 tokens for "
     "the completion.",
@@ -37,6 +41,10 @@ REFUSALS = {
 PROMPTS = {
     "vllm": "This model's maximum context length is 2048 tokens. However, your request has 3000 "
     "input tokens. Please reduce the length of the input messages.",
+    "vllm offline": "The decoder prompt (length 3000) is longer than the maximum model length of "
+    "2048. Make sure that `max_model_len` is no smaller than the number of text tokens.",
+    "openai": "This model's maximum context length is 2048 tokens. However, your messages resulted "
+    "in 3000 tokens. Please reduce the length of the messages.",
     "sglang": "The input (3000 tokens) is longer than the model's context length (2048 tokens).",
     "llama.cpp": "request (3000 tokens) exceeds the available context size (2048 tokens), try "
     "increasing it",
@@ -57,6 +65,12 @@ def test_the_room_is_read_from_a_refusal(server: str) -> None:
 def test_a_prompt_that_does_not_fit_leaves_no_room(server: str) -> None:
     assert too_long(PROMPTS[server])
     assert tokens_left(PROMPTS[server], ASKED) == 0
+
+
+def test_a_prompt_that_is_a_little_too_long_is_asked_for_once_more() -> None:
+    refusal = PROMPTS["vllm"].replace("3000", "2100")
+    assert tokens_left(refusal, ASKED) == 548  # the room, if the context were without what is asked
+    assert tokens_left(refusal, 548, refusal) == 0
 
 
 @pytest.mark.parametrize(
