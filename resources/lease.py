@@ -9,9 +9,11 @@ for `TERM_S` on the database's clock. A holder that was suspended and lost it th
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -101,7 +103,7 @@ class _Held:
     """The lease of this process, renewed in the background until `stop` is set."""
 
     def __init__(self, lease: LeasePlace, token: int, run_id: str) -> None:
-        self.lease, self.token, self.run_id = lease, token, run_id
+        self.lease, self.token, self.run_id, self.pid = lease, token, run_id, os.getpid()
         self.lost, self.stop = False, threading.Event()
         threading.Thread(target=self._renew, daemon=True, name="training lease").start()
 
@@ -123,6 +125,14 @@ class _Held:
 
 
 _HELD: dict[LeasePlace, _Held] = {}  # of this process, until it ends or releases them
+
+
+@atexit.register
+def _release_all() -> None:
+    """Release what this process holds when it ends, so that other homes need not wait `TERM_S`."""
+    for lease in [lease for lease, mine in _HELD.items() if mine.pid == os.getpid()]:
+        with suppress(LedgerUnreachable):
+            release(lease)
 
 
 def take(lease: LeasePlace, run_id: str) -> int:

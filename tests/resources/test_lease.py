@@ -54,6 +54,18 @@ def test_a_killed_holder_releases_the_lease(home: Home) -> None:
     lease.release(home.lease)
 
 
+def test_a_holder_that_ends_in_order_is_replaced_at_once_by_another_home(
+    home: Home, tmp_path: Path
+) -> None:
+    with holding(home.lease) as process:
+        assert process.stdin
+        process.stdin.close()
+        process.wait()
+    other = LeasePlace(home.lease.place, tmp_path / "another")
+    assert lease.take(other, "chain-0008") == 2
+    lease.release(other)
+
+
 def test_a_stopped_holder_of_the_same_machine_and_home_keeps_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
