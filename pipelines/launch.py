@@ -27,6 +27,7 @@ from pipelines.watch.text import print_text
 from pipelines.watch.view import View, stages_of
 from resources import lease
 from resources.capacity import check_machines, memory_gib, not_checked
+from resources.config.load import ProfileError, profile_path
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.plugin_check import check_plugins
@@ -84,7 +85,8 @@ def demo(settings: Settings, console: Console) -> int:
 
 def resume_settings(settings: Settings) -> Settings:
     """Return the settings with profile and changes of the open pipeline run, unless the command
-    line gives others.
+    line gives others. A run of another host may name a profile file that is not here: then the
+    profile is the home's.
     """
     runs = settings.home.runs
     open_run = next(
@@ -95,9 +97,18 @@ def resume_settings(settings: Settings) -> Settings:
         return settings
     return replace(
         settings,
-        profile_name=settings.profile_name if settings.chosen else open_run.profile,
+        profile_name=settings.profile_name
+        if settings.chosen or not _is_here(open_run.profile)
+        else open_run.profile,
         changes=settings.changes or open_run.changes,
     )
+
+
+def _is_here(profile: str) -> bool:
+    try:
+        return bool(profile_path(profile))
+    except ProfileError:
+        return False
 
 
 def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = None) -> Profile:

@@ -313,6 +313,15 @@ def test_an_open_run_resumes_with_its_own_settings(
     assert resume_settings(Settings.read("gpu")).profile_name == "gpu"
 
 
+def test_a_run_of_another_host_resumes_with_the_profile_of_this_home(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RATCHET_SET", raising=False)
+    (home.path / "profile").write_text("small\n", encoding="utf-8")
+    PipelineRun(home.runs, "chain-0001").change(profile="/of another host/team.yaml")
+    assert resume_settings(Settings.read()).profile_name == "small"
+
+
 def test_a_manifest_runs_the_job_file_of_its_run(home: Home) -> None:
     settings = Settings.read("cluster")
     manifest, cluster, values = (
