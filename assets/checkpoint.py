@@ -7,6 +7,7 @@ that has the best validation score, one partition for each pipeline run. It beco
 import json
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from assets.training_rows import training_rows
 from assets.verified_reward import battery_text, unverified_by
 from evaluation.promotion.rate import points
 from problems.dataset.trainable import explained
+from resources.cost import BudgetSpent, end_if_spent
 from resources.plugin_check import check_plugins
 from resources.run_context import RunContext, StageContext, StageOutput, result
 from rewards import watch
@@ -32,6 +34,8 @@ from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.metrics.alarms import alarms
 from verl_jobs.trainer.checkpoints import best
 from verl_jobs.trainer.early_stop import per_token
+
+BUDGET_S = 60.0  # seconds between two looks at the budget
 
 
 @dg.asset(
@@ -229,9 +233,13 @@ def _train(context: dg.AssetExecutionContext, stage: StageContext, job: Training
     ray = run_context.ray.of(job, run_context.home, profile)
     job.path.mkdir(parents=True, exist_ok=True)
     observed_at, observed_step, logged_step, price = 0.0, 0, 0, profile.price_per_hour
+    checked_at = time.monotonic()
 
     def report_progress() -> None:
-        nonlocal observed_at, observed_step, logged_step
+        nonlocal observed_at, observed_step, logged_step, checked_at
+        if profile.cost.budget and time.monotonic() - checked_at >= BUDGET_S:
+            checked_at = time.monotonic()
+            end_if_spent(run_context.as_settings, datetime.now(UTC))
         history = metrics(job.path)
         if not history:
             return stage.report.progress.at(0, job.training.steps, "starting Ray and verl")
@@ -257,5 +265,10 @@ def _train(context: dg.AssetExecutionContext, stage: StageContext, job: Training
     with dg.open_pipes_session(context, dg.PipesTempFileContextInjector(), reader) as session:
         bootstrap = dict(session.get_bootstrap_env_vars())
         held = run_context.home.lease
-        train(job, ray, on_poll=report_progress, bootstrap=bootstrap, held=held)
+        try:
+            train(job, ray, on_poll=report_progress, bootstrap=bootstrap, held=held)
+        except BudgetSpent as spent:
+            raise dg.Failure(
+                f"the training saved and ended: {spent}", allow_retries=False
+            ) from None
     run_context.tracker.log(job, metrics(job.path))

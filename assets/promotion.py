@@ -22,6 +22,7 @@ from assets.stages import asset_of
 from evaluation.promotion.gate import Decision, decide
 from evaluation.promotion.rate import points
 from evaluation.promotion.regression import lost_tasks
+from resources.cost import cost_line, run_cost
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import MODEL, Registry
 from resources.registry.regressions import RegressionSet
@@ -82,6 +83,7 @@ def promoted_model(
         ),
         "champion": champion.checkpoint if champion else "none",
         "mlflow": sync_problem or registry_page(run_context.mlflow) or "in sync",
+        "cost": cost_line(run_cost(run_context.as_settings, stage.pipeline_run.record)),
         "history": history_table(run_context.ledger),
         "alpha": dg.MetadataValue.md(alpha_table(run_context.ledger)),
     }

@@ -31,6 +31,7 @@ from evaluation.reports.report import groups, pick_examples
 from problems.difficulty.difficulty import read_ranks
 from problems.funnel import Stage
 from resources.config.profile import Profile
+from resources.cost import cost_line, run_cost
 from resources.run_context import StageContext
 from resources.run_record import RunRecord
 from verl_jobs.job import VALIDATION
@@ -78,7 +79,7 @@ def report_facts(
         stages=_minutes(record),
         minutes=round(record.took_minutes, 2),
         effort=_effort(challenger, scores, profile.price_per_hour),
-        price=_price(record.took_minutes / 60, profile.price_per_hour),
+        price=cost_line(run_cost(stage.run_context.as_settings, record)),
         peak_memory_gib=record.peak_pss_gib or None,
         links={
             "MLflow": str(stage.run_context.home.path / "mlflow.db"),
@@ -253,15 +254,6 @@ def _effort(challenger: Artifact, scores: Scores, price_per_hour: float) -> tupl
                 )
             )
     return tuple(rows)
-
-
-def _price(hours: float, price_per_hour: float) -> str:
-    if not price_per_hour:
-        return "No price: price_per_hour of the profile is not set."
-    return (
-        f"{hours * price_per_hour:.2f} for {hours:.2f} hours until this report, at "
-        f"{price_per_hour:g} an hour (price_per_hour of the profile)."
-    )
 
 
 def _benchmark(name: str, conventions: str, scores: Scores, base: str) -> BenchmarkScore:

@@ -22,13 +22,13 @@ def command(as_json: JsonOption = False, profile: ProfileOption = None) -> None:
     import dagster as dg
 
     from pipelines import instance
-    from pipelines.health import findings
+    from pipelines.health import check
 
     settings = Settings.read(profile)
     settings.home.make()
     instance.prepare(settings.home, settings.profile.orchestration)
     with dg.DagsterInstance.get() as dagster:
-        found = list(findings(settings, dagster, datetime.now(UTC)))
+        found = check(settings, dagster, datetime.now(UTC))
     if as_json:
         print_json([asdict(finding) for finding in found])
     else:

@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from cli.app.commands import Command
-from cli.app.options import ProfileOption
+from cli.app.options import JsonOption, ProfileOption
 from cli.display import manifests
-from cli.display.screen import screen
+from cli.display.screen import print_json, screen
 from pipelines.watch.text import print_text
 from resources.registry.releases import Kind, NoRelease, Release, Releases
 from resources.settings import Settings
@@ -43,11 +43,16 @@ def move(kind: Kind, reason: str, settings: Settings, console: Console) -> int:
     return 0
 
 
-def shown(settings: Settings, views: Views) -> tuple[Release, RenderableType]:
-    """Return the newest release and its view. Raises NoRelease without one."""
+def newest(settings: Settings) -> Release:
+    """Return the newest release. Raises NoRelease without one."""
     if not (releases := Releases(settings.ledger.place).all()):
         raise NoRelease("no release yet: `ratchet deploy VERSION` opens one")
-    release = releases[-1]
+    return releases[-1]
+
+
+def shown(settings: Settings, views: Views) -> tuple[Release, RenderableType]:
+    """Return the newest release and its view. Raises NoRelease without one."""
+    release = newest(settings)
     return release, rendered(views.of(release))
 
 
@@ -145,6 +150,7 @@ def _range(interval: list[float]) -> str:
 @app.command("status")
 def status(
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until the release ends.")] = False,
+    as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
     """Show the newest release: steps, guardrails of both versions, and the reasons."""
@@ -154,6 +160,9 @@ def status(
     settings, console = Settings.read(profile), screen()
     console.width = max(console.width, 120)
     views = Views(Observations(settings.home.observations, settings.home.database))
+    if as_json:
+        print_json(views.of(newest(settings)))
+        return
     release, view = shown(settings, views)
     if not watch:
         print_text(console, view)

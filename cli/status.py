@@ -21,6 +21,7 @@ from cli.display.screen import print_json, screen
 from cli.lookup.damage import Damage
 from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
+from resources.finding import kept_findings
 from resources.home import Home
 from resources.registry.ledger import Entry, champions, previous_of
 from resources.registry.releases import Release, Releases, deployed
@@ -49,6 +50,7 @@ def show_status(settings: Settings, console: Console, *, as_json: bool = False) 
         rows += _champions(history, settings.store)
         rows += _release(history, Releases(settings.ledger.place).all() if history else [])
     rows.append(("training", str(holder) if holder else "none"))
+    rows += _automation(home)
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
     rows.append(("gates", accumulated_risk(policy.spending, policy.alpha, decided)))
@@ -104,6 +106,21 @@ def _champions(history: list[Entry], store: Store) -> list[tuple[str, str]]:
         way = f"rollback --to {previous.version}" if taken_back else "rollback"
         text = f"version {previous.version}, {previous.checkpoint}"
         rows.append(("previous", f"{text} (`ratchet {way}` restores it)"))
+    return rows
+
+
+def _automation(home: Home) -> list[tuple[str, str]]:
+    """Return daemon and last night, as `ratchet health`, `ratchet watch` or the daemon last saw
+    them.
+    """
+    if not (kept := kept_findings(home.path)):
+        return [("daemon", "not checked yet (`ratchet health` checks it)")]
+    at, found = kept
+    rows = []
+    for part in ("daemon", "last night", "next night"):
+        if (finding := found.get(part)) and (part != "next night" or finding.blocks):
+            text = escape(f"{finding.found}, as of {at:%Y-%m-%d %H:%M} UTC")
+            rows.append((part, f"[yellow]{text}[/]" if finding.blocks else text))
     return rows
 
 

@@ -6,25 +6,14 @@ In: the profile's cron expressions. Out: assets whose state (fresh, late, overdu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 
 import dagster as dg
 
 from assets.contestant_scores import contestant_scores
 from assets.promotion import promoted_model
+from pipelines.intervals import longest_interval
 from pipelines.schedules import CRON
 from resources.config.profile import Automation
-
-START, DAYS = datetime(2024, 1, 1), 70  # long enough for one interval of a monthly schedule
-
-
-def longest_interval(cron: str) -> timedelta:
-    """Return the longest time between two ticks of a cron expression, within ten weeks."""
-    ticks = dg.TimeWindowPartitionsDefinition(
-        cron_schedule=cron, start=START, end=START + timedelta(days=DAYS), fmt="%Y-%m-%d %H:%M"
-    )
-    windows = map(ticks.time_window_for_partition_key, ticks.get_partition_keys())
-    return max(window.end - window.start for window in windows)
 
 
 def renewed_by(cron: str) -> dg.FreshnessPolicy:

@@ -6,32 +6,42 @@ prints them, for cron and for probes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.scheduler.instigation import InstigatorState  # it has no public name
 
 from artifacts.integrity import CorruptArtifact
 from artifacts.pull import pull_champion
+from pipelines.intervals import longest_interval
 from resources import lease
-from resources.finding import Finding
+from resources.finding import Finding, keep_findings
 from resources.home import NotReady
 from resources.registry.ledger import LedgerChanged, champion_of, named
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.settings import Settings
 
 NIGHTLY = "nightly_retraining"
+MINUTE = "%Y-%m-%d %H:%M"
 SILENT_S = 300.0  # a daemon's threads report every 30 seconds
+
+
+def check(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> list[Finding]:
+    """Return the findings, and keep them for `ratchet status`."""
+    found = list(findings(settings, instance, now))
+    keep_findings(settings.home.path, found, now)
+    return found
 
 
 def findings(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Iterator[Finding]:
     """Yield a finding for each part."""
     yield _champion(settings)
     yield _disk(settings)
-    yield _training(settings)
+    yield _training(settings, now)
     yield _daemon(settings, instance, now)
-    yield _night(settings, instance, now)
+    yield from _nights(settings, instance, now)
     if settings.profile.storage.backup:
         yield _backup(settings, now)
 
@@ -62,9 +72,17 @@ def _disk(settings: Settings) -> Finding:
     return Finding("disk", f"at least {needed:g} GiB free, what a run needs")
 
 
-def _training(settings: Settings) -> Finding:
-    holder = lease.holder(settings.home.lease)
-    return Finding("training", str(holder) if holder else "none")
+def _training(settings: Settings, now: datetime) -> Finding:
+    """A training makes progress: one of its files has changed lately."""
+    if not (holder := lease.holder(settings.home.lease)):
+        return Finding("training", "none")
+    folder, hours = settings.home.runs / holder.run_id, settings.profile.automation.silent_hours
+    files = [*folder.glob("*"), *folder.glob("training/*/*")]
+    quiet_s = now.timestamp() - max((f.stat().st_mtime for f in files), default=now.timestamp())
+    if quiet_s < hours * 3600:
+        return Finding("training", str(holder))
+    mend = "`ratchet jobs logs` shows its log, `ratchet jobs stop` ends it; the next run resumes it"
+    return Finding("training", f"{holder}: no sign for {quiet_s / 3600:.1f} hours", mend, True)
 
 
 def _daemon(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Finding:
@@ -81,30 +99,35 @@ def _daemon(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> 
     return Finding("daemon", text, mend if silent else "", blocks=silent)
 
 
-def _night(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Finding:
+def _nights(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Iterator[Finding]:
     """The last nightly retraining succeeded, and none is missing while the schedule is on."""
     automation = settings.profile.automation
     states = [s for s in instance.all_instigator_state() if s.instigator_name == NIGHTLY]
     if not (states[0].is_running if states else automation.retrain):
-        return Finding("last night", "the nightly retraining is off")
+        yield Finding("last night", "the nightly retraining is off")
+        return
     runs = instance.get_run_records(dg.RunsFilter(tags={"dagster/schedule_name": NIGHTLY}), limit=1)
-    if not runs:
-        return Finding("last night", "no night has been yet")
-    run, began = runs[0].dagster_run, runs[0].create_timestamp.astimezone(UTC)
-    state = run.status.value.lower().replace("_", " ")
-    text = f"{run.tags.get('dagster/partition', run.run_id[:8])} of {began:%Y-%m-%d %H:%M}: {state}"
-    if run.status is dg.DagsterRunStatus.FAILURE:
-        return Finding("last night", text, "see its page in `ratchet ui`", blocks=True)
-    from pipelines.freshness import longest_interval  # it loads all definitions, in seconds
+    since = _switched_on(states)
+    if runs:
+        run, began = runs[0].dagster_run, runs[0].create_timestamp.astimezone(UTC)
+        state = run.status.value.lower().replace("_", " ")
+        text = f"{run.tags.get('dagster/partition', run.run_id[:8])} of {began:{MINUTE}}: {state}"
+        failed = run.status is dg.DagsterRunStatus.FAILURE
+        yield Finding("last night", text, "see its page in `ratchet ui`" if failed else "", failed)
+        since = max(began, since or began)
+    else:
+        yield Finding("last night", "no night has been yet")
+    if since:
+        missing = now - since > 1.5 * longest_interval(automation.nightly)
+        text = f"none since {since:{MINUTE}}" if missing else "not missing"
+        mend = "see the schedule's ticks in `ratchet ui`" if missing else ""
+        yield Finding("next night", text, mend, blocks=missing)
 
-    if now - began > 1.5 * longest_interval(automation.nightly):
-        return Finding(
-            "last night",
-            f"{text}; none since",
-            "see the schedule's ticks in `ratchet ui`",
-            blocks=True,
-        )
-    return Finding("last night", text)
+
+def _switched_on(states: Sequence[InstigatorState]) -> datetime | None:
+    """Return since when the schedule is on, as far as the daemon has recorded it."""
+    started = [getattr(state.instigator_data, "start_timestamp", None) for state in states]
+    return datetime.fromtimestamp(started[0], UTC) if started and started[0] else None
 
 
 def _backup(settings: Settings, now: datetime) -> Finding:

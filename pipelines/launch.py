@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -29,6 +30,7 @@ from resources import lease
 from resources.capacity import check_machines, memory_gib, not_checked
 from resources.config.load import ProfileError, profile_path
 from resources.config.profile import Profile
+from resources.cost import check_budget
 from resources.home import Home, NotReady
 from resources.plugin_check import check_plugins
 from resources.preflight import check_policy, check_reward, check_start_of
@@ -126,6 +128,7 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
 
         dataset_manifest(profile.dataset)
     if trains:
+        check_budget(settings, datetime.now(UTC))
         check_reward(home, profile)
         _try_own_reward(home, profile)
         check_plugins(profile.training, unverified=profile.reward.unverified)

@@ -9,6 +9,7 @@ from assets.partitions import checkpoints
 from pipelines.jobs import clean_up, evaluate_checkpoint, full_pipeline
 from pipelines.settings import SETTINGS
 from resources import lease
+from resources.cost import check_budget
 from resources.home import NotReady
 from resources.run_context import RunContext
 from resources.run_record import Kind, next_id
@@ -34,12 +35,14 @@ def nightly_retraining(
         return dg.SkipReason(f"{holder} already trains in this home")
     needs = run_context.profile.needs
     try:
+        check_budget(run_context.as_settings, context.scheduled_execution_time)
         run_context.home.check_capacity(disk_gib=needs.disk_gib, memory_gib=needs.memory_gib)
-    except NotReady as short:
-        return dg.SkipReason(str(short))
+    except NotReady as refusal:
+        return dg.SkipReason(str(refusal))
     run_id = next_id(run_context.home.runs)
     context.instance.add_dynamic_partitions(str(checkpoints.name), [run_id])
-    return dg.RunRequest(partition_key=run_id, tags={"ratchet/why": "nightly schedule"})
+    tags = {"ratchet/why": "nightly schedule", **run_context.time_limit}
+    return dg.RunRequest(partition_key=run_id, tags=tags)
 
 
 def champion_schedule(name: str, cron: str, kind: Kind, description: str) -> dg.ScheduleDefinition:

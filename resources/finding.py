@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from artifacts.atomic import write_atomic
+
+FILE = "health.json"  # of the home: the newest findings, for `ratchet status`
 
 
 @dataclass(frozen=True)
@@ -13,3 +21,21 @@ class Finding:
     found: str
     mend: str = ""  # what to do; empty: nothing
     blocks: bool = False
+
+
+def keep_findings(home: Path, findings: Sequence[Finding], now: datetime) -> None:
+    """Write the findings of this moment into the home."""
+    content = {"at": now.timestamp(), "findings": [asdict(finding) for finding in findings]}
+    write_atomic(home / FILE, json.dumps(content, indent=1))
+
+
+def kept_findings(home: Path) -> tuple[datetime, dict[str, Finding]] | None:
+    """Return when the home was checked last, and the findings by part; None if it never was, or the
+    file cannot be read.
+    """
+    try:
+        content = json.loads((home / FILE).read_text(encoding="utf-8"))
+        found = [Finding(**each) for each in content["findings"]]
+        return datetime.fromtimestamp(content["at"], UTC), {each.part: each for each in found}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

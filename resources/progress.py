@@ -79,14 +79,24 @@ def read(path: Path, offset: int = 0) -> tuple[list[Line], int]:
     return list(_parse(whole)), offset + len(whole)
 
 
-def attempts_s(lines: Iterable[Line], stage: str) -> float:
-    """Return the seconds of a stage's attempts: each from its `begin` to its last line, so that
-    those that failed or were killed count.
+def work(lines: Iterable[Line]) -> Iterator[tuple[str, float, float]]:
+    """Yield (stage, from, to) for the time between two lines of an attempt, in seconds since 1970.
+
+    An attempt lasts from its `begin` to its last line, so that those that failed or were killed
+    count.
     """
-    ours = [line for line in lines if line.stage == stage]
-    return sum(
-        max(0.0, after.t - before.t) for before, after in pairwise(ours) if after.event != "begin"
-    )
+    by_stage: dict[str, list[Line]] = {}
+    for line in lines:
+        by_stage.setdefault(line.stage, []).append(line)
+    for stage, ours in by_stage.items():
+        for before, after in pairwise(ours):
+            if after.event != "begin":
+                yield stage, before.t, max(before.t, after.t)
+
+
+def attempts_s(lines: Iterable[Line], stage: str) -> float:
+    """Return the seconds of a stage's attempts."""
+    return sum(end - start for name, start, end in work(lines) if name == stage)
 
 
 def _parse(data: bytes) -> Iterator[Line]:

@@ -99,6 +99,11 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
     def profile(self) -> Profile:
         return self.settings.profile
 
+    @property
+    def as_settings(self) -> Settings:
+        """The settings that a command has, for code that both call."""
+        return Settings(self.home, self.settings.name, tuple(self.settings.changes))
+
     @cached_property
     def store(self) -> Store:
         return self.storage.store(self.profile)
@@ -114,6 +119,11 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
     @property
     def mlflow(self) -> Registry:
         return self.registry.mlflow(self.storage, self.profile)
+
+    @property
+    def time_limit(self) -> dict[str, str]:
+        """Tags with which the daemon ends a retraining that started automatically."""
+        return {"dagster/max_runtime": f"{3600 * self.profile.automation.max_hours:.0f}"}
 
     def collect(self) -> list[Removal]:
         """Remove what nothing names any more, and return it. Call it within `collecting`."""

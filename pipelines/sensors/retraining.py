@@ -7,6 +7,7 @@ cause starts one retraining; another one if it failed, none if a person stopped 
 import json
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -20,6 +21,8 @@ from pipelines.sensors.sensor import sensor
 from problems.catalogue import read_sources
 from resources import lease
 from resources.config.profile import Automation
+from resources.cost import check_budget
+from resources.home import NotReady
 from resources.registry.ledger import Entry
 from resources.run_context import KEY, PARTITION, RunContext
 from resources.run_record import RunRecord, next_id, readable
@@ -141,11 +144,15 @@ def started(instance: dg.DagsterInstance, *causes: str) -> list[float]:
 def wait_reason(
     run_context: RunContext, started_at: list[float], now: float, config: Automation
 ) -> str | None:
-    """Return why no retraining can start now: a training, the cooldown or the daily budget; None if
-    one can.
+    """Return why no retraining can start now: a training, the month's budget, the cooldown or the
+    daily number; None if one can.
     """
     if holder := lease.holder(run_context.home.lease):
         return f"{holder} trains"
+    try:
+        check_budget(run_context.as_settings, datetime.fromtimestamp(now, UTC))
+    except NotReady as refusal:
+        return str(refusal)
     today = [at for at in started_at if now - at < 86400]
     if len(today) >= config.retrainings_a_day:
         return f"{len(today)} were started in 24 hours, the budget is {config.retrainings_a_day}"
@@ -224,7 +231,8 @@ def retraining(
 ) -> dg.SensorResult:
     """Return the request of a retraining. key: of its cause; earlier: of the same, newest first."""
     run = next_id(run_context.home.runs)
-    tags = {"ratchet/why": why, KEY: key} | ({"ratchet/cause": cause} if cause else {})
+    tags = {"ratchet/why": why, KEY: key, **run_context.time_limit}
+    tags |= {"ratchet/cause": cause} if cause else {}
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(
@@ -239,6 +247,4 @@ def retraining(
 
 
 def _timestamp(iso: str) -> float:
-    from datetime import datetime
-
     return datetime.fromisoformat(iso).timestamp()

@@ -28,7 +28,9 @@ from problems.cleaning.settings import Curation
 from problems.embedded.settings import FamilyConfig
 from problems.synthesis.settings import Synthesis
 from problems.verification.settings import Verification
+from resources.config.cost import Cost
 from resources.config.infrastructure import Orchestration, RayPlace, Storage
+from resources.config.notify import Notify
 from resources.config.production import Production
 from resources.config.release import ReleaseSettings
 from resources.config.serving import Serving
@@ -151,6 +153,12 @@ class Automation(Section):
     for changed problems, a regression and a degradation. Otherwise they are switched on in
     Dagster's UI.
     """
+    max_hours: PositiveFloat = 23.0
+    """Hours after which a retraining that started automatically is ended; the next one resumes it
+    from its last save.
+    """
+    silent_hours: PositiveFloat = 3.0
+    """Hours without a changed file after which a training counts as hung."""
     cooldown_hours: NonNegativeFloat = 6.0
     """Minimum time between two retrainings that sensors start."""
     retrainings_a_day: NonNegativeInt = 2
@@ -186,9 +194,7 @@ class Profile(Section):
     problems for training.
     """
     price_per_hour: NonNegativeFloat = 0.0
-    """Price of a training's machines per hour, in any currency, for the cost shown while it runs.
-    0: no cost is shown.
-    """
+    """Price of a run's machines per hour, in any currency. 0: only the prices of `cost` count."""
     tiny_model: TinyModel = TinyModel()
     warm_up: WarmUp = WarmUp()
     training: Training = Training()
@@ -207,6 +213,8 @@ class Profile(Section):
     orchestration: Orchestration = Orchestration()
     release: ReleaseSettings = ReleaseSettings()
     production: Production = Production()
+    notify: Notify = Notify()
+    cost: Cost = Cost()
 
     @property
     def shipped(self) -> tuple[str, ...]:

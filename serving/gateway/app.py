@@ -88,7 +88,7 @@ def make_app(
     keeper = Keeper(catalog, pool, router, settings, keys.read)
     observations = Observations(home.observations, home.database)
     recorder = Recorder(observations, Candidates(home.candidates, production))
-    metrics = Metrics(pool, lambda: recorder.lost)
+    metrics = Metrics(pool, router, lambda: recorder.lost)
 
     def observe(row: Observation) -> None:
         metrics.observe(row)

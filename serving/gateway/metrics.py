@@ -5,12 +5,14 @@ Labels are versions, arms and kinds of errors: never a prompt, a key or a user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from serving.gateway.observations import Observation
 from serving.gateway.pool import VersionPool
+from serving.gateway.routing import Router
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -21,7 +23,7 @@ class Metrics:
     lost: returns how many observations and votes could not be written.
     """
 
-    def __init__(self, pool: VersionPool, lost: Callable[[], int]) -> None:
+    def __init__(self, pool: VersionPool, router: Router, lost: Callable[[], int]) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self.registry = CollectorRegistry()
@@ -54,6 +56,7 @@ class Metrics:
         )  # fmt: skip
         unwritten.set_function(lost)
         self.registry.register(_Versions(pool))
+        self.registry.register(_Traffic(router))
         self._labelled = cache(_labelled)
 
     def observe(self, row: Observation) -> None:
@@ -102,3 +105,26 @@ class _Versions:
             states = ("closed", "half-open", "open")
             opened.add_metric([str(version)], states.index(loaded.breaker.state))
         return iter((running, queued, opened))
+
+
+class _Traffic:
+    """Which versions answer at the time of a scrape; nothing without a champion."""
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+
+    def collect(self) -> Iterator[Any]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        champion = GaugeMetricFamily("ratchet_serving_champion", "Version that answers.")
+        share = GaugeMetricFamily("ratchet_arm_share", "Share of traffic.", labels=["version"])
+        released = GaugeMetricFamily("ratchet_release_open", "1 while a release runs here.")
+        with suppress(LookupError):
+            versions = self.router.versions()
+            shares: Mapping[int, float] = getattr(self.router, "shares", {})
+            champion.add_metric([], versions[0])
+            released.add_metric([], bool(shares))
+            rest = {versions[0]: 1 - sum(shares.values())}
+            for version, part in (rest | dict(shares)).items():
+                share.add_metric([str(version)], part)
+        return iter((champion, share, released))

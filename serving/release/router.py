@@ -84,6 +84,12 @@ class ReleaseRouter:
         champion = now.champion or self.champion()
         return [champion, *now.shares]
 
+    @property
+    def shares(self) -> Mapping[int, float]:
+        """Share of the traffic of each challenger at present; a shadow has none."""
+        now = self.traffic
+        return {} if now is None else {v: 0.0 if now.shadow else s for v, s in now.shares.items()}
+
     def refresh(self) -> None:
         """Read the record now. A database that cannot be used changes nothing."""
         try:

@@ -12,10 +12,12 @@ from dagster._daemon.types import DaemonHeartbeat
 
 from artifacts.folder import Folder
 from pipelines.health import NIGHTLY, findings
+from resources import lease
 from resources.backup.back_up import back_up
 from resources.finding import Finding
 from resources.settings import Settings
 from tests.cli.conftest import Called
+from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
 NOW = datetime.now(UTC)
@@ -108,8 +110,30 @@ def test_a_night_that_did_not_happen_is_missed(
 ) -> None:
     night(instance)
     now = NOW + timedelta(hours=hours)
-    finding = found(home_builder, instance, "automation.retrain=true", now=now)["last night"]
+    finding = found(home_builder, instance, "automation.retrain=true", now=now)["next night"]
     assert finding.blocks is blocks
+
+
+@pytest.mark.parametrize(("hours", "blocks"), [(1, False), (5, True)])
+def test_a_training_that_changes_no_file_is_hung(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, hours: int, blocks: bool
+) -> None:
+    home = home_builder.run_context.home
+    open_test_run(home.runs, "chain-0001")
+    lease.take(home.lease, "chain-0001")
+    finding = found(home_builder, instance, now=NOW + timedelta(hours=hours))["training"]
+    lease.release(home.lease)
+    assert finding.blocks is blocks
+
+
+def test_status_shows_the_daemon_as_it_was_checked_last(
+    home_builder: HomeBuilder, ratchet: Called
+) -> None:
+    home = home_builder.run_context.home
+    assert "not checked yet" in ratchet(home.path, "status")[1]
+    ratchet(home.path, "health")
+    [daemon] = json.loads(ratchet(home.path, "status", "--json")[1])["daemon"]
+    assert daemon.startswith("none has run in this home, as of ")
 
 
 def test_no_night_is_missed_while_the_schedule_is_off(

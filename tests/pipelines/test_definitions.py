@@ -121,6 +121,7 @@ def test_what_trains_by_itself_is_off_by_default_and_the_others_on() -> None:
         "champion_release",
         "ended_release",
         "degraded_champion",
+        "messages",
     }
     assert {
         sensor.name

@@ -8,7 +8,8 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import defs
-from pipelines.freshness import longest_interval, policies
+from pipelines.freshness import policies
+from pipelines.intervals import longest_interval
 from resources.config.profile import Automation
 
 

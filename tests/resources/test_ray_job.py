@@ -52,6 +52,12 @@ IN_DAGSTER = (
     + "result = run.execute_in_process(instance=instance, raise_on_error=False)\n"
     + "print('success', result.success)"
 )
+WITH_BUDGET = OWNER.replace("train(job, ", "train(job, on_poll=poll, ray=").replace(
+    "job = ",
+    "from resources.cost import BudgetSpent\n"
+    "def poll():\n    if (job.path / 'spent').exists(): raise BudgetSpent('it is spent')\n"
+    "job = ",
+)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -225,6 +231,16 @@ def test_an_interrupted_owner_ends_its_job_after_a_save(
     process.send_signal(how)
     process.wait(PATIENCE_S)
     assert log_lines(job)[1] == f"saves and ends: cancelled ({why})"
+    assert all(each.status.is_terminal() for each in jobs_of(job, cluster))
+
+
+@pytest.mark.soak
+def test_a_spent_budget_ends_a_job_after_a_save(job: TrainingJob, cluster: Path) -> None:
+    process = an_owner(job, cluster, WITH_BUDGET)
+    begins(job, process)
+    (job.path / "spent").touch()
+    process.wait(PATIENCE_S)
+    assert log_lines(job)[1] == "saves and ends: cancelled (BudgetSpent)"
     assert all(each.status.is_terminal() for each in jobs_of(job, cluster))
 
 

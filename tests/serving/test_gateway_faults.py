@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import pytest
 from resources.config.serving import Breaker, Serving
 from resources.home import Home
 from serving.gateway.observations import Observation, Observations
+from tests.deploy.monitoring import named
 from tests.serving.faulty_engine import Faulty
 from tests.serving.gateway_server import (
     ask,
@@ -192,6 +194,16 @@ def test_observations_that_cannot_be_written_are_counted_and_answers_go_on(
     status, reply = call(f"{url}/feedback", {"response": "x", "value": "accepted"})
     assert status == 503
     assert reply["error"]["code"] == "not_recorded"
+
+
+def test_a_scrape_has_every_series_of_the_alert_rules_and_the_board(start: Start) -> None:
+    url = start(Faulty(), fast())
+    assert ask(url)[0] == 200
+    assert ask(url, model="unknown")[0] == 404
+    with urllib.request.urlopen(f"{url}/metrics") as page:
+        text = page.read().decode()
+    assert named(gateway=True) - set(re.findall(r"^(\w+)[{ ]", text, re.MULTILINE)) == set()
+    assert 'ratchet_arm_share{version="2"} 1.0' in text
 
 
 def test_an_engine_that_ends_is_replaced_while_the_version_before_answers(

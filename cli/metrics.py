@@ -1,0 +1,48 @@
+"""Print or serve the home's metrics in Prometheus' form."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from cli.app.commands import Command
+from cli.app.options import ProfileOption
+from resources.settings import Settings
+
+
+def command(
+    port: Annotated[
+        int, typer.Option(min=0, help="Serve them on this port; 0: print them once.")
+    ] = 0,
+    host: Annotated[str, typer.Option(help="Address that the port is opened on.")] = "127.0.0.1",
+    profile: ProfileOption = None,
+) -> None:
+    """Print the home's metrics in Prometheus' form, or serve them.
+
+    The gateway (`ratchet serve`) has its own at `/metrics`. deploy/monitoring has alert rules and a
+    board for both.
+    """
+    import dagster as dg
+    from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+
+    from pipelines import instance
+    from pipelines.metrics import HomeCollector
+
+    settings = Settings.read(profile)
+    settings.home.make()
+    instance.prepare(settings.home, settings.profile.orchestration)
+    registry = CollectorRegistry()
+    with dg.DagsterInstance.get() as dagster:
+        registry.register(HomeCollector(settings, dagster))
+        if not port:
+            print(generate_latest(registry).decode(), end="")
+            return
+        start_http_server(port, host, registry)
+        print(f"metrics on http://{host}:{port}/metrics", flush=True)
+        while True:
+            time.sleep(3600)
+
+
+COMMAND = Command("Run", command)

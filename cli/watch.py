@@ -1,0 +1,61 @@
+"""Send messages from outside the daemon, also about a missing night, backup or daemon."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cli.app.commands import Command
+from cli.app.options import ProfileOption
+from cli.notify import NOBODY
+from resources.home import NotReady
+from resources.notify import deliver
+from resources.outbox import Notice
+from resources.settings import Settings
+
+
+def command(
+    every: Annotated[
+        float, typer.Option(min=0, help="Seconds between two checks; 0: check once and exit.")
+    ] = 0.0,
+    profile: ProfileOption = None,
+) -> None:
+    """Send what `notify` of the profile asks for, from outside the daemon.
+
+    It also tells of a night, a backup or a daemon that is absent. Run it from cron, or as a service
+    with `--every 60`. Each message is sent once. Exits 1 if a receiver could not be reached.
+    """
+    import dagster as dg
+
+    from pipelines import instance
+    from pipelines.notices import send_due
+
+    settings = Settings.read(profile)
+    if not settings.profile.notify.receivers:
+        raise NotReady(NOBODY)
+    settings.home.make()
+    instance.prepare(settings.home, settings.profile.orchestration)
+    while True:
+        now = datetime.now(UTC)
+        try:
+            with dg.DagsterInstance.get() as dagster:
+                count, problems = send_due(settings, dagster, now)
+        except Exception as error:  # its database is away: people have to hear of it
+            text = " ".join(str(error).split())[:500]
+            away = Notice("silent_daemon", "dagster", "Dagster's records cannot be read", text)
+            count, problems = deliver(settings, [away], now.timestamp())
+            problems.append(text)
+        if count:
+            print(f"{count} messages were sent", flush=True)
+        for problem in problems:
+            print(f"error: {problem}", file=sys.stderr, flush=True)
+        if not every:
+            raise typer.Exit(int(bool(problems)))
+        time.sleep(every)
+
+
+COMMAND = Command("Run", command)

@@ -1,0 +1,235 @@
+"""What runs cost: hours of machines, GPUs, cores and memory, and storage, by the profile's prices.
+
+In: run records with their progress, trainings and artifacts. Out: a `RunCost` for each run, sums of
+a month, and whether its budget is spent. All is counted again from these files, which a kill leaves
+whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from artifacts.integrity import CorruptArtifact
+from artifacts.manifest import hardware
+from artifacts.store import Store
+from resources.config.profile import Profile
+from resources.home import NotReady
+from resources.progress import read, work
+from resources.registry.ledger import Entry
+from resources.run_record import RunRecord, readable
+from resources.settings import Settings
+from verl_jobs.job import TrainingJob
+
+TRAINING = "checkpoint"  # the stage that uses GPUs
+MONTH_H = 30 * 24
+
+
+class BudgetSpent(BaseException):
+    """Ends a running training after a save, as an interruption by a person does."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Hours of one run or of several; storage in GiB hours."""
+
+    hours: float = 0.0
+    gpu: float = 0.0
+    cpu: float = 0.0
+    memory: float = 0.0
+    storage: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.hours + other.hours,
+            self.gpu + other.gpu,
+            self.cpu + other.cpu,
+            self.memory + other.memory,
+            self.storage + other.storage,
+        )
+
+    def price(self, profile: Profile) -> float:
+        """Return the price in the profile's currency; 0 without prices."""
+        table = profile.cost
+        return (
+            self.hours * profile.price_per_hour
+            + self.gpu * table.gpu_hour
+            + self.cpu * table.cpu_hour
+            + self.memory * table.gib_hour
+            + self.storage / MONTH_H * table.gib_month
+        )
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """solved: held-out problems that the run's challenger solves, None before its decision.
+    points: pass@1 points that its promotion gained, 0 without one.
+    """
+
+    run: str
+    usage: Usage
+    price: float
+    solved: int | None = None
+    points: float = 0.0
+
+
+@dataclass(frozen=True)
+class Total:
+    """Runs together. per_solved, per_point: price of a solved problem and of a promoted point; None
+    where there is none.
+    """
+
+    usage: Usage
+    price: float
+    per_solved: float | None
+    per_point: float | None
+
+    @classmethod
+    def of(cls, runs: Iterable[RunCost]) -> Total:
+        runs = list(runs)
+        price = sum(run.price for run in runs)
+        solved = sum(run.solved or 0 for run in runs)
+        points = sum(run.points for run in runs)
+        return cls(
+            sum((run.usage for run in runs), Usage()),
+            price,
+            price / solved if solved else None,
+            price / points if points > 0 else None,
+        )
+
+
+def month_of(now: datetime) -> tuple[float, float]:
+    """Return the bounds of a calendar month in UTC, in seconds since 1970."""
+    begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    end = begin.replace(year=begin.year + begin.month // 12, month=begin.month % 12 + 1)
+    return begin.timestamp(), end.timestamp()
+
+
+def costs(
+    settings: Settings, now: datetime, within: tuple[float, float] | None = None
+) -> list[RunCost]:
+    """Return the cost of each run that worked or stored within these bounds, oldest first.
+
+    within: in seconds since 1970; None: at any time. Raises LedgerChanged and LedgerUnreachable.
+    """
+    decisions = {entry.run_id: entry for entry in settings.history}
+    each = (
+        _run_cost(settings, record, decisions.get(record.id), now, within)
+        for record in readable(settings.home.runs)
+    )
+    return [cost for cost in each if cost.usage.hours or within is None]
+
+
+def run_cost(settings: Settings, record: RunRecord) -> RunCost:
+    """Return what one run has cost until now."""
+    decision = next((each for each in settings.history if each.run_id == record.id), None)
+    return _run_cost(settings, record, decision, datetime.now(UTC), None)
+
+
+def cost_line(cost: RunCost) -> str:
+    """Return the cost of a run in one line."""
+    usage, total = cost.usage, Total.of([cost])
+    hours = (
+        f"{usage.hours:.2f} hours of machines, {usage.gpu:.2f} of GPUs, {usage.cpu:.2f} of cores, "
+        f"{usage.memory:.2f} of a GiB of memory"
+    )
+    if not cost.price:
+        return f"No price: price_per_hour and cost of the profile are not set; {hours}."
+    per = ((total.per_solved, "a solved problem"), (total.per_point, "a promoted point"))
+    shares = "".join(f", {price:.4g} for {what}" for price, what in per if price is not None)
+    return f"{cost.price:.2f}{shares}: {hours}."
+
+
+def _run_cost(
+    settings: Settings,
+    record: RunRecord,
+    decision: Entry | None,
+    now: datetime,
+    within: tuple[float, float] | None,
+) -> RunCost:
+    bounds = within or (0.0, now.timestamp())
+    usage = usage_of(settings.home.runs / record.id, record, settings.store, now, bounds)
+    return RunCost(record.id, usage, usage.price(settings.profile), *_outcome(decision))
+
+
+def usage_of(
+    folder: Path, record: RunRecord, store: Store, now: datetime, within: tuple[float, float]
+) -> Usage:
+    """Return the hours of one run within these bounds. folder: of its record."""
+    begin, end = within[0], min(within[1], now.timestamp())
+    hours, training = 0.0, 0.0
+    for stage, start, stop in work(read(folder / "progress.jsonl")[0]):
+        inside = max(0.0, min(stop, end) - max(start, begin)) / 3600
+        hours += inside
+        training += inside if stage == TRAINING else 0.0
+    try:
+        checkpoint = store.current("checkpoints", record.id)
+    except CorruptArtifact:  # `ratchet registry verify` names it
+        checkpoint = None
+    machine = (checkpoint.manifest.hardware if checkpoint else None) or hardware()
+    gib = record.peak_pss_gib or float(machine["memory_gib"])
+    stored = _bytes(folder) + (_bytes(checkpoint.path) if checkpoint else 0)
+    opened = datetime.fromisoformat(record.opened_at).timestamp()
+    return Usage(
+        hours,
+        training * _gpus(folder),
+        hours * float(machine["cores"]),
+        hours * gib,
+        stored / 2**30 * max(0.0, end - max(begin, opened)) / 3600,
+    )
+
+
+def check_budget(settings: Settings, now: datetime) -> None:
+    """Raise NotReady if the budget of this month is spent."""
+    budget = settings.profile.cost.budget
+    if budget and (spent := spent_in(settings, now)) >= budget:
+        raise NotReady(
+            f"the budget of {now.astimezone(UTC):%Y-%m} is spent, {spent:.2f} of {budget:g} "
+            "(cost.budget of the profile): raise it, or wait for the next month"
+        )
+
+
+def end_if_spent(settings: Settings, now: datetime) -> None:
+    """Raise BudgetSpent in a running training if the budget of this month is spent."""
+    try:
+        check_budget(settings, now)
+    except NotReady as refusal:
+        raise BudgetSpent(str(refusal)) from None
+
+
+def spent_in(settings: Settings, now: datetime) -> float:
+    """Return what the runs of this month have cost until now."""
+    return Total.of(costs(settings, now, month_of(now))).price
+
+
+def _outcome(entry: Entry | None) -> tuple[int | None, float]:
+    """Return the solved problems of a decision, and the gained points if it promoted."""
+    comparison = entry.decision.get("comparison") if entry else None
+    if entry is None or not comparison:
+        return None, 0.0
+    gained = 100 * comparison["difference"] if entry.kind == "promote" else 0.0
+    return comparison["after"]["solved"], gained
+
+
+def _gpus(folder: Path) -> int:
+    """Return the GPUs of a run's training; 0 on a CPU."""
+    for file in sorted((folder / "training").glob("*/job.json")):
+        try:
+            training = TrainingJob.read(file).training
+        except CorruptArtifact:
+            continue
+        return training.ranks + training.scale.engine_gpus if training.engine != "hf" else 0
+    return 0
+
+
+def _bytes(folder: Path) -> int:
+    """Return the disk space of a folder; files with several links count once."""
+    sizes: dict[tuple[int, int], int] = {}
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # a training removes old saves meanwhile
+            stat = path.lstat()
+            sizes[stat.st_dev, stat.st_ino] = stat.st_blocks * 512
+    return sum(sizes.values())

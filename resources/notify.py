@@ -1,0 +1,72 @@
+"""Messages to people, through apprise, each once to each receiver.
+
+In: notices, and the receivers of the profile. Out: messages. What could not be sent is sent by the
+next call.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+
+from resources.config.notify import Event, Receiver
+from resources.outbox import Notice, Outbox
+from resources.registry.ledger_database import LedgerUnreachable
+from resources.settings import Settings
+
+SPARE = "notices.db"  # file of the home, for the record while its database cannot be used
+KINDS: dict[Event, str] = {"promotion": "success", "refusal": "info", "retraining": "info"}
+
+
+def deliver(settings: Settings, notices: Sequence[Notice], now: float) -> tuple[int, list[str]]:
+    """Send each receiver what it was not sent yet. Return how many messages were sent, and a
+    sentence for each receiver that could not be reached.
+
+    notices: all that hold at `now`, in seconds since 1970.
+    """
+    count, problems, host = 0, list[str](), f"{socket.gethostname()} {settings.home.path} "
+    notices = [
+        replace(notice, key=f"{host}{notice.key}") if notice.at is None else notice
+        for notice in notices
+    ]
+    for receiver in settings.profile.notify.receivers:
+        ours = [notice for notice in notices if notice.event in receiver.events]
+        outbox, due = _claimed(settings, receiver, ours, now, host)
+        problem = ""
+        for notice in due:
+            problem = problem or send(receiver, notice)
+            outbox.settle(receiver.url, notice, now, sent=not problem)
+            count += not problem
+        problems += [problem] if problem else []
+    return count, problems
+
+
+def send(receiver: Receiver, notice: Notice) -> str:
+    """Send one message. Return why it could not be sent, without the URL, which is secret."""
+    import apprise
+
+    name, address = receiver.url, os.environ.get(receiver.url, "")
+    if not address:
+        return f"the environment variable {name} (notify.receivers) is not set"
+    sender = apprise.Apprise()
+    if not sender.add(address):
+        return f"{name} (notify.receivers) is no URL that apprise knows"
+    kind = KINDS.get(notice.event, "warning")
+    title = f"ratchet: {notice.title}"
+    if not sender.notify(title=title, body=notice.text or notice.title, notify_type=kind):
+        return f"the service of {name} (notify.receivers) did not take the message"
+    return ""
+
+
+def _claimed(
+    settings: Settings, receiver: Receiver, notices: Sequence[Notice], now: float, host: str
+) -> tuple[Outbox, list[Notice]]:
+    """Return the claimed notices with the record that has the claim."""
+    outbox = Outbox(settings.home.records)
+    try:
+        return outbox, outbox.claim(receiver.url, notices, now, host)
+    except LedgerUnreachable:  # which people have to hear of
+        spare = Outbox(settings.home.path / SPARE)
+        return spare, spare.claim(receiver.url, notices, now, host)

@@ -1,0 +1,71 @@
+"""The record of sent messages: each notice is claimed once, by one process."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from resources.outbox import CLAIMED_S, QUIET_S, Notice, Outbox
+
+PROMOTION = Notice("promotion", "entry-1", "version 1 is champion", "", 20.0)
+DISK = Notice("disk", "disk", "disk is not well", "")
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Outbox:
+    made = Outbox(tmp_path / "records.db")
+    assert made.claim("OPS", [], 10.0) == []
+    return made
+
+
+def told(outbox: Outbox, notices: list[Notice], now: float) -> list[str]:
+    due = outbox.claim("OPS", notices, now)
+    for notice in due:
+        outbox.settle("OPS", notice, now, sent=True)
+    return [notice.key for notice in due]
+
+
+def test_a_notice_is_told_once(outbox: Outbox) -> None:
+    assert told(outbox, [PROMOTION], 30.0) == ["entry-1"]
+    assert told(outbox, [PROMOTION], 31.0) == []
+
+
+def test_of_many_senders_one_gets_a_notice(outbox: Outbox) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        claims = pool.map(lambda _: outbox.claim("OPS", [PROMOTION], 30.0), range(8))
+    assert sum(map(len, claims)) == 1
+
+
+def test_what_was_before_a_receiver_was_known_is_not_told(outbox: Outbox) -> None:
+    assert told(outbox, [Notice("refusal", "entry-0", "", "", 9.0), PROMOTION], 30.0) == ["entry-1"]
+
+
+def test_a_message_of_a_killed_sender_is_sent_by_another(outbox: Outbox) -> None:
+    assert outbox.claim("OPS", [PROMOTION], 30.0)
+    assert told(outbox, [PROMOTION], 30.0 + CLAIMED_S) == []
+    assert told(outbox, [PROMOTION], 31.0 + CLAIMED_S) == ["entry-1"]
+
+
+def test_a_message_that_was_not_taken_is_sent_again(outbox: Outbox) -> None:
+    [notice] = outbox.claim("OPS", [PROMOTION], 30.0)
+    outbox.settle("OPS", notice, 30.0, sent=False)
+    assert told(outbox, [PROMOTION], 31.0) == ["entry-1"]
+
+
+def test_a_state_that_comes_back_is_told_again_but_not_while_it_flaps(outbox: Outbox) -> None:
+    assert told(outbox, [DISK], 30.0) == ["disk"]
+    assert told(outbox, [DISK], 40.0) == []
+    assert told(outbox, [], 50.0) == []
+    assert told(outbox, [DISK], 60.0) == []
+    assert told(outbox, [], 70.0) == []
+    assert told(outbox, [DISK], 71.0 + QUIET_S) == ["disk"]
+
+
+def test_another_host_does_not_end_a_state(outbox: Outbox) -> None:
+    here = Notice("disk", "a disk", "disk is not well", "")
+    for notice in outbox.claim("OPS", [here], 30.0, "a "):
+        outbox.settle("OPS", notice, 30.0, sent=True)
+    assert outbox.claim("OPS", [], 31.0, "b ") == []
+    assert outbox.claim("OPS", [here], 32.0 + QUIET_S, "a ") == []
