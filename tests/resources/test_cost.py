@@ -20,6 +20,7 @@ from resources.cost import (
 )
 from resources.home import Home, NotReady
 from resources.progress import Line
+from resources.registry.ledger import Kind
 from resources.settings import Settings
 from rewards.config import RewardConfig
 from tests.open_runs import open_test_run
@@ -100,7 +101,8 @@ def test_a_night_over_the_end_of_a_month_is_divided(runs: Runs) -> None:
     october, november = (
         costs(runs.settings(), now, month)[0].usage.hours for month in (month_of(BEGAN), NOVEMBER)
     )
-    assert (october, november) == (pytest.approx(1.0), pytest.approx(2.0))
+    assert october == pytest.approx(1.0)
+    assert november == pytest.approx(2.0)
 
 
 def test_storage_costs_by_size_and_time(runs: Runs) -> None:
@@ -114,7 +116,11 @@ def test_storage_costs_by_size_and_time(runs: Runs) -> None:
 
 def test_the_price_is_shared_by_solved_problems_and_promoted_points(runs: Runs) -> None:
     runs.add("chain-0001", ("checkpoint", "begin", 2.0), ("checkpoint", "end", 3.0), gpus=0)
-    for run_id, kind, against in (("first", "install", None), ("chain-0001", "promote", "first")):
+    kinds: tuple[tuple[str, Kind, str | None], ...] = (
+        ("first", "install", None),
+        ("chain-0001", "promote", "first"),
+    )
+    for run_id, kind, against in kinds:
         runs.settings().ledger.append(
             kind,
             checkpoint=run_id,
