@@ -73,12 +73,15 @@ def _disk(settings: Settings) -> Finding:
 
 
 def _training(settings: Settings, now: datetime) -> Finding:
-    """A training makes progress: one of its files has changed lately."""
+    """A training makes progress: one of its files has changed lately. Those of another host are not
+    here.
+    """
     if not (holder := lease.holder(settings.home.lease)):
         return Finding("training", "none")
     folder, hours = settings.home.runs / holder.run_id, settings.profile.automation.silent_hours
-    files = [*folder.glob("*"), *folder.glob("training/*/*")]
-    quiet_s = now.timestamp() - max((f.stat().st_mtime for f in files), default=now.timestamp())
+    files = [folder, *folder.glob("*"), *folder.glob("training/*/*")]
+    changed = max((file.stat().st_mtime for file in files if file.exists()), default=None)
+    quiet_s = now.timestamp() - changed if changed else 0.0
     if quiet_s < hours * 3600:
         return Finding("training", str(holder))
     mend = "`ratchet jobs logs` shows its log, `ratchet jobs stop` ends it; the next run resumes it"

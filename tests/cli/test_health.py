@@ -119,7 +119,7 @@ def test_a_training_that_changes_no_file_is_hung(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, hours: int, blocks: bool
 ) -> None:
     home = home_builder.run_context.home
-    open_test_run(home.runs, "chain-0001")
+    open_test_run(home.runs, "chain-0001").folder.mkdir(parents=True, exist_ok=True)
     lease.take(home.lease, "chain-0001")
     finding = found(home_builder, instance, now=NOW + timedelta(hours=hours))["training"]
     lease.release(home.lease)
