@@ -82,6 +82,8 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
                 "run_k8s_config": run_pod(kubernetes),
             },
         }
+        # A pod's own disk goes with it.
+        settings["compute_logs"] = {"module": "resources.compute_logs", "class": "StoredLogs"}
     if postgres := orchestration.postgres:
         database = {
             "hostname": postgres.hostname,

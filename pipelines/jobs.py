@@ -28,6 +28,7 @@ from assets.sft_checkpoint import sft_checkpoint
 from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
 from pipelines.history import forget_runs
+from pipelines.run_pods import pod_tags
 from pipelines.settings import SETTINGS
 from resources.home import Home
 from resources.registry.ledger import named, previous_of
@@ -51,6 +52,9 @@ PIPELINE_ASSETS = (
     training_report,
     promoted_model,
 )
+
+
+LIGHT = pod_tags(SETTINGS.profile, light=True)
 
 
 def needed(assets: tuple[dg.AssetsDefinition, ...]) -> tuple[dg.AssetsDefinition, ...]:
@@ -86,7 +90,7 @@ def _job(
         description=description,
         executor_def=dg.in_process_executor,
         hooks=None if run_tags.get("ratchet/kind") in ("evaluation", "score") else {record_failure},
-        run_tags=run_tags,
+        run_tags=run_tags | pod_tags(SETTINGS.profile),
     )
 
 
@@ -161,6 +165,7 @@ deploy = dg.define_asset_job(
         "automatically with each release's begin and end."
     ),
     executor_def=dg.in_process_executor,
+    run_tags=LIGHT,
 )
 
 
@@ -208,6 +213,7 @@ def follow_ledger(context: dg.OpExecutionContext, run_context: RunContext) -> No
 
 @dg.job(
     executor_def=dg.in_process_executor,
+    tags=LIGHT,
     description="Restores the previous champion, or a given version.",
 )
 def rollback() -> None:
@@ -216,6 +222,7 @@ def rollback() -> None:
 
 @dg.job(
     executor_def=dg.in_process_executor,
+    tags=LIGHT,
     description="Syncs MLflow with the ledger; starts automatically when MLflow is behind.",
 )
 def tell_mlflow() -> None:
@@ -239,6 +246,7 @@ def remove_unnamed(context: dg.OpExecutionContext, run_context: RunContext) -> N
 
 @dg.job(
     executor_def=dg.in_process_executor,
+    tags=LIGHT,
     description="Removes what nothing names any more, as `ratchet gc` does.",
 )
 def clean_up() -> None:

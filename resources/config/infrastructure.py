@@ -94,6 +94,10 @@ class Kubernetes(Section):
     """Runtime class of all pods, for example gvisor or nvidia. Empty: the cluster's default."""
     priority_class: str = ""
     """Priority class of all pods but Ray's, which `ray.kuberay.priority_class` names."""
+    run_cpus: PositiveInt = 8
+    """CPUs that a run's pod requests, for its sandbox; it may use more. Its memory is that of
+    `needs.memory_gib`, as request and limit.
+    """
 
 
 class KubeRay(Section):
