@@ -20,6 +20,14 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_file
 
+# Bits of the exponent, by type and the bytes of an element: all are set in an infinity and a NaN.
+EXPONENTS = {
+    "F64": (8, 0x7FF0_0000_0000_0000),
+    "F32": (4, 0x7F80_0000),
+    "F16": (2, 0x7C00),
+    "BF16": (2, 0x7F80),
+}
+BLOCK = 1 << 26  # bytes that are looked at together
 LENGTH = 8  # bytes of the header's length, little endian
 METADATA = "__metadata__"  # key of the header that is no tensor
 
@@ -89,6 +97,34 @@ def element_count(path: Path) -> int:
     with path.open("rb") as file:
         header = _header(file)
     return sum(math.prod(tensor["shape"]) for tensor in (header or {}).values())
+
+
+def not_finite(folder: Path) -> list[str]:
+    """Return the names of the folder's tensors that hold an infinity or a NaN, sorted.
+
+    Reads block by block, so that a large model needs little memory. Types other than EXPONENTS do
+    not count.
+    """
+    return sorted(name for path in folder.glob("*.safetensors") for name in _not_finite(path))
+
+
+def _not_finite(path: Path) -> Iterator[str]:
+    import numpy as np
+
+    with path.open("rb") as file:
+        header = _header(file) or {}
+        start = file.tell()
+        for name, tensor in header.items():
+            if tensor["dtype"] not in EXPONENTS:
+                continue
+            size, bits = EXPONENTS[tensor["dtype"]]
+            begin, end = tensor["data_offsets"]
+            file.seek(start + begin)
+            for at in range(begin, end, BLOCK):
+                block = np.frombuffer(file.read(min(BLOCK, end - at)), f"<u{size}")
+                if ((block & bits) == bits).any():
+                    yield name
+                    break
 
 
 def _tensors(path: Path) -> Iterator[tuple[str, str, list[int], str]]:

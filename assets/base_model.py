@@ -14,6 +14,7 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.stages import STAGES, asset_of
 from problems.demonstrations import chats, demonstrations
+from resources.apart import apart
 from resources.capacity import check_fetched
 from resources.config.profile import Profile
 from resources.home import NotReady
@@ -76,7 +77,7 @@ def _from_hub(stage: StageContext) -> Artifact:
     def make(folder: Path) -> StageOutput:
         source = Path(name) if Path(name).is_dir() else snapshot(name, "profile key base")
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
-        make_savable(folder)
+        apart(make_savable, folder)
         _check_trainable(name, folder, stage.profile)
         return StageOutput({"source": name, "licence": licence_of(folder)})
 
@@ -112,7 +113,8 @@ def _check_trainable(name: str, folder: Path, profile: Profile) -> None:
 
     training = profile.training
     try:
-        check_start(
+        apart(
+            check_start,
             folder,
             tokens=training.prompt_tokens + training.response_tokens,
             frozen=training.frozen,

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from artifacts.store import Artifact
+from assets.generation import Generation, engine_of, of_benchmarks, references_of
 from assets.partitions import BENCHMARK, CHECKPOINT, cells
 from assets.stages import STAGES, asset_of
 from assets.verified_reward import unverified_by
@@ -50,11 +51,9 @@ def benchmark_scores(
         if isinstance(benchmark, NotMeasured):
             raise dg.Failure(f"{benchmark_name}: {benchmark.reason}", allow_retries=False)
         weights = stage.store.require("checkpoints", name)
-        artifact = scored(
-            stage,
-            ModelVersion.of_artifact(name, weights),
-            benchmark,
-        )
+        contestant = ModelVersion.of_artifact(name, weights)
+        generation = of_benchmarks(stage, [contestant], [benchmark])
+        artifact = scored(stage, contestant, benchmark, generation)
         card = Scorecard.stored(artifact)
         stage.report.say(f"{name} on {benchmark_name}: {100 * card.pass_at_1:.1f} %")
     stage.pipeline_run.change(state="done")
@@ -94,12 +93,18 @@ def cell_metadata(card: Scorecard) -> dict[str, Any]:
     }
 
 
-def scored(stage: StageContext, contestant: ModelVersion, benchmark: Benchmark) -> Artifact:
-    """Return the scorecard of these weights on this benchmark, from the store if it has one."""
+def scored(
+    stage: StageContext, contestant: ModelVersion, benchmark: Benchmark, generation: Generation
+) -> Artifact:
+    """Return the scorecard of these weights on this benchmark, from the store if it has one.
+
+    generation: of this contestant and benchmark, among others.
+    """
     inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
     config = {
         "sampling": benchmark.sampling.model_dump(mode="json"),
         "harness": harness_version(benchmark.harness),
+        **engine_of(stage.profile),
     }
 
     def make(folder: Path) -> StageOutput:
@@ -108,6 +113,7 @@ def scored(stage: StageContext, contestant: ModelVersion, benchmark: Benchmark) 
                 done, total, f"{contestant.checkpoint} on {benchmark.name}: {step}"
             )
 
+        source = generation.source(Path(contestant.path), benchmark.form)
         with stage.run_context.new_sandbox() as sandbox:
             card = evaluate(
                 Path(contestant.path),
@@ -116,8 +122,9 @@ def scored(stage: StageContext, contestant: ModelVersion, benchmark: Benchmark) 
                 benchmark,
                 sandbox,
                 on_progress=on_progress,
-                cache=stage.run_context.home.path / "answers",
-                references=stage.run_context.home.path / "benchmarks",
+                cache=generation.cache,
+                references=references_of(stage),
+                source=source,
             )
         card.write(folder / "scorecard.json")
         weights = stage.store.current("checkpoints", contestant.checkpoint)

@@ -15,6 +15,7 @@ import dagster as dg
 
 from artifacts.links import link_files
 from artifacts.store import Artifact
+from artifacts.tensors import not_finite
 from assets.contestants import start_of
 from assets.live import EVERY_S, live
 from assets.partitions import TRAINING, checkpoints
@@ -25,6 +26,7 @@ from assets.training_rows import training_rows
 from assets.verified_reward import battery_text, unverified_by
 from evaluation.promotion.rate import points
 from problems.dataset.trainable import explained
+from resources.apart import apart
 from resources.cost import BudgetSpent, end_if_spent
 from resources.plugin_check import check_plugins
 from resources.run_context import RunContext, StageContext, StageOutput, result
@@ -141,7 +143,9 @@ def _headline(by_step: Mapping[int, float], facts: Mapping[str, Any], tasks: int
 def whole_checkpoint(
     context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
-    """The folder has its manifest's hash and loads without remote code; all weights are finite."""
+    """The folder has its manifest's hash; tokenizer and config load without remote code; all
+    weights are finite.
+    """
     artifact = _stored(context, run_context)
     return check_loads(run_context, artifact)
 
@@ -200,23 +204,26 @@ def _total(history: list[dict[str, Any]], key: str) -> float | str:
 
 
 def check_loads(run_context: RunContext, artifact: Artifact) -> dg.AssetCheckResult:
-    """Load the artifact's tokenizer and weights. Raises CorruptArtifact if the hash is wrong."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
+    """Load the artifact's tokenizer and config, and read its weights. Raises CorruptArtifact if the
+    hash is wrong.
+    """
     run_context.store.verify(artifact)
-    AutoTokenizer.from_pretrained(artifact.path, trust_remote_code=False, local_files_only=True)
-    model = AutoModelForCausalLM.from_pretrained(
-        artifact.path, trust_remote_code=False, local_files_only=True
-    )
-    broken = [name for name, weight in model.named_parameters() if not torch.isfinite(weight).all()]
+    apart(_load, artifact.path)
+    broken = not_finite(artifact.path)
     return dg.AssetCheckResult(
-        passed=not broken,
+        passed=any(artifact.path.glob("*.safetensors")) and not broken,
         metadata={
             "content_hash": artifact.content_hash,
             "not_finite": dg.MetadataValue.json(broken[:20]),
         },
     )
+
+
+def _load(folder: Path) -> None:
+    from transformers import AutoConfig, AutoTokenizer
+
+    for part in (AutoTokenizer, AutoConfig):
+        part.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
 
 
 def _check_plugins(context: dg.AssetExecutionContext, job: TrainingJob) -> None:

@@ -17,6 +17,7 @@ from artifacts.store import Artifact, Store
 from assets.benchmark_scores import report_cells, scored
 from assets.checkpoint import checkpoint
 from assets.contestants import benchmarks_of, contestants_of
+from assets.generation import of_benchmarks
 from assets.partitions import checkpoints
 from assets.pictures import scores_picture
 from assets.score_tables import failures_table, quality_table, scores_table
@@ -80,11 +81,12 @@ def score_contestants(stage: StageContext) -> tuple[dict[str, list[Artifact]], d
     """
     contestants = contestants_of(stage)
     benchmarks, not_measured = benchmarks_of(stage)
+    generation = of_benchmarks(stage, list(contestants.values()), benchmarks)
     artifacts: dict[str, list[Artifact]] = {side: [] for side in contestants}
     for benchmark in benchmarks:
         try:
             scorecards = {
-                side: scored(stage, contestant, benchmark)
+                side: scored(stage, contestant, benchmark, generation)
                 for side, contestant in contestants.items()
             }
         except NotMeasurable as error:

@@ -13,12 +13,14 @@ import dagster as dg
 
 from artifacts.store import Artifact
 from assets.contestants import start_of
+from assets.generation import Generation, engine_of
 from assets.markdown import markdown
 from assets.pictures import difficulty_picture
 from assets.stages import STAGES, asset_of
 from assets.verified_reward import CONTROL, store_result
-from evaluation.generation.decoder import generate
-from evaluation.sampling import Sampling
+from evaluation.generation.completion_sources import complete
+from evaluation.generation.requests import Request
+from evaluation.sampling import Prompt, Sampling
 from problems.dataset.balance import weigh, write_weights
 from problems.dataset.card import FEATURES, WEIGHTS
 from problems.dataset.trainable import explained, trainable, untrained
@@ -86,6 +88,7 @@ def rank_problems(stage: StageContext, clean: Artifact, start: ModelVersion) -> 
     config = profile.ranking.model_dump(mode="json") | {
         "max_new_tokens": profile.training.answer_tokens,
         "base": profile.base,
+        **engine_of(profile),
     }
     return stage.artifact(
         STAGES["difficulty_rankings"],
@@ -193,9 +196,17 @@ def _outcomes(
         max_new_tokens=stage.profile.training.answer_tokens,
         seed=stage.profile.seed,
     )
-    chats = [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
-    completions = generate(
-        checkpoint, chats, sampling, lambda done, total: progress.at(done, total, "completions")
+    chats: list[Prompt] = [
+        [{"role": "user", "content": prompt_text(problem)}] for problem in problems
+    ]
+    request = Request(checkpoint=checkpoint, form="chat", prompts=tuple(chats), sampling=sampling)
+    generation = Generation(stage, lambda: [request])
+    completions = complete(
+        chats,
+        generation.source(checkpoint, "chat"),
+        sampling,
+        generation.cache,
+        lambda done, total: progress.at(done, total, "completions"),
     )
     pairs: list[tuple[RewardTask, str]] = [
         (problem, completions[i * config.answers + k].text)

@@ -20,12 +20,12 @@ from artifacts.links import link_files
 from artifacts.store import Artifact
 from assets.partitions import TRAINING
 from assets.pictures import loss_table
+from assets.ray_job import other_job
 from assets.stages import STAGES, asset_of
 from problems.demonstrations import chats, demonstrations
 from resources.run_context import RunContext, StageContext, StageOutput, result
 from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
-from verl_jobs.job import TrainingJob
 from verl_jobs.planner.shapes import shape_of
 from verl_jobs.sft.warm_up import Prompt
 
@@ -134,20 +134,7 @@ def _on_ray(
         stage.run_context,
         stage.report.progress,
     )
-    job = TrainingJob(
-        folder=str(stage.pipeline_run.folder / "warm_up" / hash_data(inputs)[:12]),
-        run_id=stage.pipeline_run.record.id,
-        start=str(base.path),
-        train="",
-        validation="",
-        inputs={"warm_up": hash_data(inputs)},
-        training=stage.profile.training,
-        reward=stage.profile.reward,
-        reward_hash="",
-        isolation="auto",
-        seed=config.seed,
-        loggers=(),
-    )
+    job = other_job(stage, "warm_up", inputs, str(base.path), config.seed)
     entry.write_inputs(job, config, rows)
 
     def on_poll() -> None:

@@ -16,6 +16,7 @@ from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.generation.completion_sources import (
     FolderSource,
     GenerationReport,
+    Source,
     generate_completions,
 )
 from evaluation.judging.judge import CompletionResult, Verdicts, judge
@@ -40,8 +41,10 @@ def evaluate(
     on_progress: Progress = lambda stage, done, total: None,
     cache: Path | None = None,
     references: Path | None = None,
+    source: Source | None = None,
 ) -> Scorecard:
-    """Return the scorecard. cache: a folder for completions, so that a killed evaluation resumes;
+    """Return the scorecard. source: of the checkpoint's completions; by default transformers in
+    this process. cache: a folder for completions, so that a killed evaluation resumes;
     without it all are generated now. references: a folder that keeps which tasks of a published
     benchmark cannot be measured; the score is over the others and names them.
 
@@ -53,7 +56,7 @@ def evaluate(
     started, generation = time.perf_counter(), GenerationReport()
     completions = generate_completions(
         benchmark,
-        FolderSource(checkpoint, form=benchmark.form, engine="hf"),
+        source or FolderSource(checkpoint, form=benchmark.form, engine="hf"),
         benchmark.sampling,
         cache,
         lambda done, total: on_progress("generate", done, total),

@@ -35,10 +35,10 @@ class StoredLogs(TruncatingCloudStorageComputeLogManager[DagsterInstance], Confi
     """Captures logs in a temporary folder, and keeps them in a folder at any fsspec URL."""
 
     def __init__(self, url: str, inst_data: ConfigurableClassData | None = None) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.folder, self._inst_data = Folder(url), inst_data
         self._local = LocalComputeLogManager(tempfile.mkdtemp(prefix="ratchet-logs-"))
-        self._subscriptions = PollingComputeLogSubscriptionManager(self)
+        self._subscriptions = PollingComputeLogSubscriptionManager(self)  # type: ignore[no-untyped-call]
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:
@@ -126,7 +126,7 @@ class StoredLogs(TruncatingCloudStorageComputeLogManager[DagsterInstance], Confi
 
     def dispose(self) -> None:
         self._subscriptions.dispose()
-        super().dispose()
+        super().dispose()  # type: ignore[no-untyped-call]
 
 
 def _name(log_key: Sequence[str], io_type: ComputeIOType, partial: bool = False) -> str:

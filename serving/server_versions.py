@@ -32,11 +32,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Served:
-    """What one process serves. rank: of the adapters that it can load; 0: it loads none."""
+    """What one process serves. rank: of the adapters that it can load; 0: it loads none. gpus: that
+    the weights are spread over.
+    """
 
     model: str
     name: str
     rank: int = 0
+    gpus: int = 1
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""A benchmark's completions from a checkpoint folder (transformers or vLLM) or an OpenAI-compatible
-endpoint.
+"""A benchmark's completions from a checkpoint folder (transformers, vLLM or a server with it), an
+OpenAI-compatible endpoint, or the cache that another process filled.
 
 In: a benchmark, a source, generation settings, a folder for the cache. Out: one `Completion` for
 each task and draw, in the order of the tasks. Each is cached by source, prompt, settings, seed and
@@ -8,7 +8,7 @@ number: a killed run resumes, and a repeated one makes no request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,11 @@ from typing import Any, Literal
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.completions import Completion
 from evaluation.generation.completion_cache import CompletionCache, keys
-from evaluation.generation.openai_client import EndpointSource, request_all
+from evaluation.generation.openai_client import (
+    EndpointSource,
+    MissingCompletions,
+    request_all,
+)
 from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 
 Form = Literal["auto", "chat", "base"]
@@ -27,14 +31,16 @@ Form = Literal["auto", "chat", "base"]
 @dataclass(frozen=True)
 class FolderSource:
     """A Hugging Face checkpoint. `form` auto: chat if its tokenizer has a chat template; `engine`
-    auto: vLLM if it and a GPU are available.
+    auto: vLLM if it and a GPU are available. serve: returns a server with these weights, of the
+    engine; without it they are loaded into this process.
 
     Raises FileNotFoundError if there is no such folder.
     """
 
     path: Path
     form: Form = "auto"
-    engine: Literal["auto", "hf", "vllm"] = "auto"
+    engine: Literal["auto", "hf", "vllm", "sglang"] = "auto"
+    serve: Callable[[Path], EndpointSource] | None = None
 
     def __post_init__(self) -> None:
         if not (self.path / "config.json").exists():
@@ -54,7 +60,7 @@ class FolderSource:
         return {
             "folder": hash_folder(self.path),
             "weights": weights_hash(self.path),
-            "engine": "vllm" if self.by_vllm else f"transformers, {_device()}",
+            "engine": self.engine if self.serve else self._engine_here,
         }
 
     @cached_property
@@ -69,6 +75,10 @@ class FolderSource:
             ).chat_template
         )
 
+    @property
+    def _engine_here(self) -> str:
+        return "vllm" if self.by_vllm else f"transformers, {_device()}"
+
     @cached_property
     def by_vllm(self) -> bool:
         from importlib.util import find_spec
@@ -78,7 +88,15 @@ class FolderSource:
         )
 
 
-Source = FolderSource | EndpointSource
+@dataclass(frozen=True)
+class CachedSource:
+    """Completions that another process generated into the cache. identity: as it had them."""
+
+    identity: dict[str, Any]
+    chats: bool
+
+
+Source = FolderSource | EndpointSource | CachedSource
 
 
 @dataclass
@@ -109,21 +127,26 @@ def generate_completions(
     Raises EndpointDown for an endpoint that cannot be used, MissingCompletions if it left
     requests without a reply. The completions that arrived are cached, and the same call resumes.
     """
-    chats = source.chats
-    prompts = [
-        benchmark.prompt(problem) if chats else benchmark.raw_prompt(problem)
-        for problem in benchmark.problems
-    ]
-    if not chats:
-        sampling = sampling.model_copy(
-            update={"stop": tuple(dict.fromkeys((*sampling.stop, *benchmark.stop)))}
-        )
+    prompts, sampling = requested(benchmark, sampling, chats=source.chats)
     if cache is None:
         with TemporaryDirectory() as folder:
             outputs = complete(prompts, source, sampling, Path(folder), on_progress, report)
     else:
         outputs = complete(prompts, source, sampling, cache, on_progress, report)
-    return task_completions(benchmark, outputs, sampling.n, whole=chats)
+    return task_completions(benchmark, outputs, sampling.n, whole=source.chats)
+
+
+def requested(
+    benchmark: Benchmark, sampling: Sampling, *, chats: bool
+) -> tuple[list[Prompt], Sampling]:
+    """Return the prompts of a benchmark's tasks, and the settings with the stop words of a base
+    model's raw prompts.
+    """
+    if chats:
+        return [benchmark.prompt(problem) for problem in benchmark.problems], sampling
+    stop = tuple(dict.fromkeys((*sampling.stop, *benchmark.stop)))
+    prompts: list[Prompt] = [benchmark.raw_prompt(problem) for problem in benchmark.problems]
+    return prompts, sampling.model_copy(update={"stop": stop})
 
 
 def task_completions(
@@ -164,8 +187,16 @@ def complete(
         if on_progress:
             on_progress(sum(key in completions for key in rows), len(rows))
         if cached < len(set(rows)):
+            if isinstance(source, CachedSource):
+                raise MissingCompletions(
+                    f"{completion_cache.path} has {cached} of {len(set(rows))} completions: it was "
+                    "changed after they were generated; run this again"
+                )
             if isinstance(source, EndpointSource):
                 request_all(source, prompts, rows, sampling, completion_cache, on_progress)
+            elif source.serve:
+                server = source.serve(source.path)
+                request_all(server, prompts, rows, sampling, completion_cache, on_progress)
             else:
                 _generate(source, prompts, sampling, completion_cache, on_progress)
         if report:

@@ -21,6 +21,7 @@ from typing import Any
 
 from artifacts.atomic import write_atomic
 from resources import lease
+from resources.apart import apart
 from resources.home import NotReady
 from resources.ray import head as ray_head
 from resources.ray.end import DEAD, End, end_of, last_error
@@ -73,7 +74,7 @@ def train(
     # next_attempt above 1: the second attempt of a job that KubeRay started.
     begun = (job.path / LOG).exists() or next_attempt(job.path) > 1
     if entry == TRAINER and not begun:
-        check(job)
+        apart(check, job)
         if isinstance(ray, Private):
             check_engine(job.training)
     job.write()

@@ -14,13 +14,17 @@ from serving.server_versions import Served, ServerProgram
 def command_of(served: Served, settings: Serving, port: int) -> list[str]:
     """Return the command that serves a model on this port of the loopback."""
     lora = ("--enable-lora", "--max-lora-rank", str(served.rank), "--lora-target-modules", "all")
+    spread = ("--tensor-parallel-size", str(served.gpus))
     return [
         *("sglang", "serve", "--model-path", served.model),
         *("--host", "127.0.0.1", "--port", str(port)),
         *("--served-model-name", served.name),
         *("--max-running-requests", str(settings.at_once)),
         *("--mem-fraction-static", f"{settings.gpu_share:g}"),
+        # not the sampling settings in the checkpoint, which rollouts do not use either
+        *("--sampling-defaults", "openai"),
         *(lora if served.rank else ()),
+        *(spread if served.gpus > 1 else ()),
         *("--log-level-http", "warning"),
     ]
 

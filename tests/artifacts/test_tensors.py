@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from artifacts.hashing import HashedFile, hash_file
-from artifacts.tensors import RawTensor, weights_hash, write_tensors
+from artifacts.tensors import RawTensor, not_finite, weights_hash, write_tensors
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 TENSORS: Tensors = {
@@ -95,3 +95,14 @@ def test_a_published_folders_hash_is_read_from_beside_it(tmp_path: Path) -> None
     (folder / "model-0.safetensors").unlink()
     assert weights_hash(folder, "content") == expected
     assert weights_hash(folder, "other content") == ""
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), -3e4])
+def test_tensors_that_are_not_finite_are_named(dtype: str, value: float, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file as save_torch
+
+    values = torch.tensor([[1.0, 2.0], [0.0, value]], dtype=getattr(torch, dtype))
+    save_torch({"fine": torch.ones(3), "odd": values}, tmp_path / "model.safetensors")
+    assert not_finite(tmp_path) == ([] if np.isfinite(value) else ["odd"])

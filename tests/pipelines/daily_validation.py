@@ -1,6 +1,7 @@
 """Run the daily validation of a home's champion, two completions at a time.
 
-`python tests/pipelines/daily_validation.py HOME` does it in a process that a test can kill.
+`python tests/pipelines/daily_validation.py HOME [CHANGE ...]` does it in a process that a test can
+kill, and says at the end whether that has imported torch.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from resources.settings import Settings
 NAME = "validation-1"
 
 
-def validate(home: Path) -> None:
+def validate(home: Path, *changes: str) -> None:
     batch, decoder.BATCH = decoder.BATCH, 2
-    run_context = RunContext.of(Settings(Home(home), "small"))
+    run_context = RunContext.of(Settings(Home(home), "small", changes))
     with dg.instance_for_test() as instance:
         instance.add_dynamic_partitions("checkpoints", [NAME])
         job = defs.resolve_job_def("evaluate_checkpoint")
@@ -35,4 +36,5 @@ def validate(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    validate(Path(sys.argv[1]))
+    validate(Path(sys.argv[1]), *sys.argv[2:])
+    print("torch" in sys.modules)

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pipelines.instance import PASSWORD, ROOT, instance_settings, prepare
+from pipelines.instance import ROOT, instance_settings, prepare
+from resources.backup.databases import PASSWORD
 from resources.config.load import load_profile
 from resources.home import Home, NotReady
 from resources.ray.head import free_ports

@@ -37,6 +37,7 @@ def run(folder: Path, root: str, patch: pytest.MonkeyPatch) -> tuple[bool, list[
         return ended.success, [ended.run_id, "compute_logs", event.logs_captured_data.file_key]
 
 
+@pytest.mark.slow
 def test_another_machine_reads_what_a_run_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
+from verl_jobs import single_entry
 from verl_jobs.adapter.versions import patches
 from verl_jobs.config.engine_overrides import check_attention
 from verl_jobs.config.environment import environment
@@ -24,10 +23,9 @@ from verl_jobs.job import TrainingJob, metrics, next_attempt
 from verl_jobs.sft.verl_overrides import sft_overrides
 from verl_jobs.sft.warm_up import Prompt, WarmUp
 from verl_jobs.trainer import progress, trainer_lease
-from verl_jobs.trainer.entry import DIED, end_if_stuck
+from verl_jobs.trainer.entry import DIED
 
 SETTINGS, RECORDS, WEIGHTS = "warm_up.json", "records.parquet", "candidate"
-WATCH_S = 1.0
 LOSS = "train/loss"  # verl's metric
 
 
@@ -59,19 +57,10 @@ def losses(job: TrainingJob) -> list[float]:
 
 def main(path: Path, owned: bool = False) -> None:
     """Train the job of this file to its end. owned: whether a process renews its lease."""
-    job = TrainingJob.read(path)
-    with trainer_lease.training_lock(job.path) as locked:
-        if not locked:
-            sys.exit(f"another process already trains in {job.path}")
-        if job.done is None:
-            trainer_lease.withdraw_notice(job.path)
-            if holders := os.environ.get(trainer_lease.HOLDERS):
-                trainer_lease.register_holder(Path(holders))
-            _train(job, owned)
-            job.finish()
+    single_entry.run(path, owned, _train)
 
 
-def _train(job: TrainingJob, owned: bool) -> None:
+def _train(job: TrainingJob) -> None:
     import pyarrow.parquet as pq
 
     check_attention(job.training)
@@ -81,9 +70,6 @@ def _train(job: TrainingJob, owned: bool) -> None:
     records = job.path / RECORDS
     lines = sft_overrides(job, config, records, pq.read_metadata(records).num_rows)
     progress.begin(job.path, "supervised training")
-    stuck = progress.Watch(job.path, job.training.stall_s)
-    threading.Thread(target=end_if_stuck, args=(stuck,), daemon=True).start()
-    threading.Thread(target=_watch, args=(log, owned), daemon=True).start()
     sys.argv = ["sft_trainer_ray", *lines, f"hydra.run.dir='{job.path / 'hydra'}'"]
     import ray
     from verl.trainer import sft_trainer_ray
@@ -98,22 +84,6 @@ def _train(job: TrainingJob, owned: bool) -> None:
     if config.lora:
         merge_folder(weights, config.lora)
     weights.rename(job.path / WEIGHTS)
-
-
-def _watch(log: Path, owned: bool) -> None:
-    """End the process after a notice or an expired lease; the newest save loses little.
-
-    log: of the steps; a new line is progress.
-    """
-    folder, size = log.parent, 0
-    lease = trainer_lease.Lease(folder) if owned else None
-    while True:
-        if log.exists() and log.stat().st_size != size:
-            size = log.stat().st_size
-            progress.touch(folder)
-        if trainer_lease.notice(folder) or (lease and lease.expired()):
-            os._exit(DIED)
-        time.sleep(WATCH_S)
 
 
 if __name__ == "__main__":

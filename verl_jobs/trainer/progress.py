@@ -30,6 +30,14 @@ def begin(folder: Path, phase: str) -> None:
     overwrite(folder / FILE, phase)
 
 
+def phase(folder: Path) -> str:
+    """Return the phase that runs; empty before the first."""
+    try:
+        return (folder / FILE).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+
+
 def touch(folder: Path) -> None:
     """Record progress within the phase."""
     with suppress(FileNotFoundError):  # an agent loop outside of a training
