@@ -160,9 +160,13 @@ class Extract(ast.NodeTransformer):
                     for name in ast.walk(node)
                     if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
                 } | {argument.arg for argument in node.args.args}
-                read = sorted(
-                    {name.id for name in ast.walk(inner) if isinstance(name, ast.Name)} & names
-                )
+                own = {name.id for name in ast.walk(inner) if isinstance(name, ast.Name)}
+                bound = {  # of a comprehension in it
+                    name.id
+                    for name in ast.walk(inner)
+                    if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+                }
+                read = sorted((own - bound) & names)
                 part = ast.parse(f"def part_({', '.join(read)}):\n    pass").body[0]
                 assert isinstance(part, ast.FunctionDef)
                 part.body = [ast.Return(inner.value)]

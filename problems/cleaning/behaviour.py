@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from problems.cleaning.similarity import tests
 from problems.schema import Problem
 from problems.syntax import definitions
-from problems.verification.strengthening import agree
+from problems.verification.strengthening import ReferenceAgreement, agree
 from sandbox.protocol import Job, Limits, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -88,12 +88,7 @@ def compare(pairs: Sequence[Pair], sandbox: Sandbox) -> list[Behaviour]:
         for at, verdict in enumerate(theirs)
         if verdict is Verdict.AC and mine.get(at) in (None, Verdict.AC)
     ]
-    agreements = agree(
-        [pairs[at][1] for at in equal],
-        [(pairs[at][1].solutions[0], program_for(*pairs[at]) or "") for at in equal],
-        sandbox,
-    )
-    agreement = dict(zip(equal, agreements, strict=True))
+    agreement = dict(zip(equal, _agree([pairs[at] for at in equal], sandbox), strict=True))
     return [
         Behaviour(
             verdict if verdict is Verdict.AC or problem.problem_id in tested else None,
@@ -104,6 +99,24 @@ def compare(pairs: Sequence[Pair], sandbox: Sandbox) -> list[Behaviour]:
         )
         for at, (verdict, (problem, _)) in enumerate(zip(theirs, pairs, strict=True))
     ]
+
+
+def alike_everywhere(pairs: Sequence[Pair], sandbox: Sandbox) -> list[bool]:
+    """Return whether no input tells the two programs apart, even one that the task's tests do not
+    cover, such as a negative number: a copy of a program does the same everywhere. Each pair has
+    the `same` behaviour. Raises NoOutput if the sandbox fails.
+    """
+    return [not each.disagreement for each in _agree(pairs, sandbox, wide=True)]
+
+
+def _agree(pairs: Sequence[Pair], sandbox: Sandbox, wide: bool = False) -> list[ReferenceAgreement]:
+    """Run both programs of each pair on inputs like those of the task's tests."""
+    return agree(
+        [task for _, task in pairs],
+        [(task.solutions[0], program_for(problem, task) or "") for problem, task in pairs],
+        sandbox,
+        wide=wide,
+    )
 
 
 def _reliable(problems: Sequence[Problem], sandbox: Sandbox) -> set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from problems.cleaning.behaviour import Behaviour, compare
+from problems.cleaning.behaviour import Behaviour, alike_everywhere, compare
 from problems.cleaning.canonical import canonical
 from problems.cleaning.contamination import GatedIndex, Overlap
 from problems.cleaning.meaning import (
@@ -29,7 +29,7 @@ from sandbox.sandbox import Sandbox
 
 # Equal behaviour is a leak from these similarities on: of the statements, lower where each passes
 # the other's tests; or from this share of the task's program on, in canonical form.
-STATEMENT, STATEMENT_TESTED, CONTAINED = 0.7, 0.6, 0.9
+STATEMENT, STATEMENT_TESTED, CONTAINED = 0.7, 0.6, 0.85
 # Of functions that every course has: the similarity of statements, or the size of a copied program.
 COMMON_STATEMENT, COMMON_TOKENS = 0.8, 40
 
@@ -65,7 +65,29 @@ class SemanticIndex:
             [(problem, self.gated[near.gated]) for problem, near in candidates], sandbox
         )
         self._find_common(candidates, behaviours, sandbox)
-        return list(self._judged(candidates, behaviours))
+        return list(self._judged(self._measured(candidates, behaviours, sandbox), behaviours))
+
+    def _measured(
+        self,
+        candidates: Sequence[tuple[Problem, Near]],
+        behaviours: Sequence[Behaviour],
+        sandbox: Sandbox,
+    ) -> list[tuple[Problem, Near]]:
+        """Add the share of the task's program where both do the same; 0 for one that is no copy,
+        because an input outside the tests' range tells the two apart.
+        """
+        result = [
+            (problem, replace(near, contained=self._meanings.contained(problem, near.gated)))
+            if behaviour.same
+            else (problem, near)
+            for (problem, near), behaviour in zip(candidates, behaviours, strict=True)
+        ]
+        copies = [at for at, (_, near) in enumerate(result) if near.contained >= CONTAINED]
+        pairs = [(result[at][0], self.gated[result[at][1].gated]) for at in copies]
+        for at, alike in zip(copies, alike_everywhere(pairs, sandbox), strict=True):
+            if not alike:
+                result[at] = result[at][0], replace(result[at][1], contained=0.0)
+        return result
 
     def _find_common(
         self,
@@ -87,8 +109,6 @@ class SemanticIndex:
     ) -> Iterator[Overlap]:
         for (problem, near), behaviour in zip(candidates, behaviours, strict=True):
             gated = self.gated[near.gated]
-            if behaviour.same:
-                near = replace(near, contained=self._meanings.contained(problem, near.gated))
             function = self._common.get(gated.problem_id, "")
             if verdict := judge(problem, gated, near, behaviour, bool(function)):
                 kind, leak = verdict

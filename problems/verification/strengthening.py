@@ -38,15 +38,21 @@ class ReferenceAgreement:
 
 
 def agree(
-    problems: Sequence[Problem], references: Sequence[Sequence[str]], sandbox: Runs
+    problems: Sequence[Problem],
+    references: Sequence[Sequence[str]],
+    sandbox: Runs,
+    *,
+    wide: bool = False,
 ) -> list[ReferenceAgreement]:
     """Return, for each problem, tests of what its different solutions agree on.
 
-    An input on which any of them fails is left out, because it may not be valid. Raises NoOutput
-    when the sandbox itself failed.
+    An input on which any of them fails is left out, because it may not be valid. wide: see
+    `generate_inputs`. Raises NoOutput when the sandbox itself failed.
     """
     inputs = [
-        generate_inputs(problem, INPUTS) if len(sources) > 1 and comparable(problem) else []
+        generate_inputs(replace(problem, solutions=tuple(sources)), INPUTS, wide=wide)
+        if len(sources) > 1 and comparable(problem)
+        else []
         for problem, sources in zip(problems, references, strict=True)
     ]
     requests = [

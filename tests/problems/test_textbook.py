@@ -58,6 +58,11 @@ def solve_it(s, r):
     return '-'.join(''.join(c for c, at in zip(s, places) if at == k) for k in range(r))
 """
 
+HELPER = """
+def verse_after(number):
+    return number - 1 if number > 0 else 99
+"""
+
 
 def task(key: str, source: str, checks: list[tuple[str, object]], name: str) -> Problem:
     tests = tuple(
@@ -71,6 +76,7 @@ def task(key: str, source: str, checks: list[tuple[str, object]], name: str) -> 
 GATED = [
     task("a", PRIME, [("7", True), ("9", False), ("2", True), ("1", False)], "is_prime"),
     task("b", ZIGZAG, [("'abcdef', 3", "ae-bdf-c"), ("'abcd', 2", "ac-bd")], "zigzag"),
+    task("c", "def before(n):\n    return n - 1\n", [("7", 6), ("12", 11), ("3", 2)], "before"),
 ]
 
 
@@ -85,15 +91,30 @@ def test_a_function_of_every_course_is_common_and_another_is_not(sandbox: Sandbo
 
 @pytest.fixture(scope="module")
 def findings(sandbox: Sandbox) -> dict[str, Leak]:
-    rows = [row("mine", MINE, "check"), row("edited", EDITED, "solve_it"), row("other", OTHER)]
+    rows = [
+        row("mine", MINE, "check"),
+        row("edited", EDITED),
+        row("other", OTHER),
+        row("helper", HELPER, "verse_after"),
+    ]
     return {leak.problem_id: leak for leak in find_leaks(rows, GATED, sandbox)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "verdict", "task"),
-    [("mine", "suspect", 0), ("edited", "leak", 1), ("other", "suspect", 1)],
-    ids=["what every course teaches", "an edited copy", "another program that does the same"],
+    [
+        ("mine", "suspect", 0),
+        ("edited", "leak", 1),
+        ("other", "suspect", 1),
+        ("helper", "suspect", 2),
+    ],
+    ids=[
+        "what every course teaches",
+        "an edited copy",
+        "another program that does the same",
+        "a program that differs where the task's tests do not look",
+    ],
 )
 def test_behaviour_alone_is_a_suspicion_and_an_edited_copy_a_leak(
     findings: dict[str, Leak], key: str, verdict: str, task: int
