@@ -22,8 +22,9 @@ from artifacts.manifest import Manifest
 
 SEAL = "sha256"
 SEALED = f'{{\n "{SEAL}"'  # beginning of a sealed file
-FIX = "restore it from a backup, or delete the artifact's folder, and the next run makes it again"
-FIX_CHAMPION = "restore it from a backup, or take the version back (`ratchet rollback`)"
+RESTORE = "restore it from a backup (`ratchet restore`)"
+FIX = f"{RESTORE}, or delete the artifact's folder, and the next run makes it again"
+FIX_CHAMPION = f"{RESTORE}, or take the version back (`ratchet rollback`)"
 
 # What parsers raise: of JSON, JSON lines, parquet and gzip, and of the fields of what they return.
 UNREADABLE = (

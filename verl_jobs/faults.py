@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from artifacts.integrity import RESTORE
+
 FILE = "faults.jsonl"
 
 
@@ -46,4 +48,4 @@ def _fault(line: bytes, place: str) -> Fault:
     try:
         return Fault(**json.loads(line))
     except (ValueError, TypeError):
-        return Fault("unknown time:", f"{place} cannot be read: restore it from a backup")
+        return Fault("unknown time:", f"{place} cannot be read: {RESTORE}")

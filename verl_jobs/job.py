@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_file
-from artifacts.integrity import changed, check_files, reading, seal, unseal
+from artifacts.integrity import RESTORE, changed, check_files, reading, seal, unseal
 from rewards.config import RewardConfig
 from sandbox.backends import Kind
 from sandbox.config import SandboxConfig
@@ -50,7 +50,7 @@ VALIDATION = "val-core/validation/acc/mean@1"
 MEAN_OF_MORE = re.compile(r"^(val-\w+/validation/acc\w*/mean)@\d+$")
 WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
 DONE = "done.json"
-FIX = "restore it from a backup, or delete the training's folder, and the next run trains again"
+FIX = f"{RESTORE}, or delete the training's folder, and the next run trains again"
 
 
 PLACES = ("folder", "start", "train", "validation")
@@ -217,7 +217,7 @@ def check_metrics(folder: Path) -> None:
     for path in sorted(folder.glob("metrics-*.jsonl")):
         for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
             if _row(line) is None:
-                raise changed(f"{path}: line {number}", fix="restore it from a backup")
+                raise changed(f"{path}: line {number}", fix=RESTORE)
 
 
 def stop_reason(folder: Path) -> str:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from artifacts.atomic import write_atomic
-from artifacts.integrity import reading
+from artifacts.integrity import RESTORE, reading
 
 FOLDER = "samples"
-FIX = "restore it from a backup; the other steps are intact"
+FIX = f"{RESTORE}; the other steps are intact"
 CUT = "watch/answers_cut"  # step metric: share of completions that were truncated
 BY_LENGTH = "length"  # stop reason of an engine for a truncated completion
 WEIGHTS = "weights"  # field of a rollout: digests of the weights that sampled it

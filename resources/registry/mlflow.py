@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import MANIFEST, REMOVED
+from artifacts.integrity import RESTORE
 from resources.registry.ledger import Entry, Ledger, champion_of, previous_of
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Registry:
         if found == "ok":
             return ""
         return (
-            f"{self.file} is damaged ({' '.join(found.split())}): restore it from a backup, or "
+            f"{self.file} is damaged ({' '.join(found.split())}): {RESTORE}, or "
             "delete it, and `ratchet registry` registers the versions again (the folders of the "
             "trainings keep their metrics)"
         )

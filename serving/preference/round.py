@@ -15,14 +15,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
-from artifacts.integrity import reading
+from artifacts.integrity import RESTORE, reading
 from evaluation.preference.pairs import Chosen, CompletionPair, order
 from evaluation.statistics.bradley_terry import PairChoice
 from problems.columns import ProblemError
 from resources.home import NotReady
 from rewards.choices import ShownChoice, read_choices
 
-FIX = "restore it from a backup, or start another round with --to"
+FIX = f"{RESTORE}, or start another round with --to"
 QUESTION = "Which answer would you rather have?"
 
 
