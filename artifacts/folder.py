@@ -191,16 +191,18 @@ class Folder:
         if self.path:  # an object store has no folders to make, and puts whole objects
             system.makedirs(remote.rpartition("/")[0], exist_ok=True)
             sent = f"{remote}.{uuid.uuid4().hex[:8]}"
-        for _ in range(TRIES):
-            send(sent)
-            with system.open(sent, "rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() == expected:
-                    if self.path:
-                        os.fsync(file.fileno())
-                        Path(sent).replace(remote)
-                    return
-        if self.path:
-            system.rm(sent)
+        try:
+            for _ in range(TRIES):
+                send(sent)
+                with system.open(sent, "rb") as file:
+                    if hashlib.file_digest(file, "sha256").hexdigest() == expected:
+                        if self.path:
+                            os.fsync(file.fileno())
+                            Path(sent).replace(remote)
+                        return
+        finally:
+            if self.path:
+                Path(sent).unlink(missing_ok=True)
         raise CorruptUpload(
             f"{remote}: {TRIES} uploads read back with different bytes: check the object store and "
             "the network"

@@ -60,8 +60,11 @@ def command(
             f"Restored {settings.home.path} from the backup {made.id}: champion "
             f"{made.champion or 'none'}. `ratchet registry verify` checks all of it",
         )
-        if root and root != settings.profile.storage.root:
-            print_text(console, f"Artifacts are in {root}: set storage.root in the profile to it")
+        if root != made.root:
+            then = (
+                f"{root}: set storage.root to it" if root else "the home: leave storage.root empty"
+            )
+            print_text(console, f"Artifacts are now in {then}")
 
 
 COMMAND = Command("Run", command)

@@ -9,11 +9,12 @@ there. Nothing is removed meanwhile.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from artifacts.objects import Objects
 from artifacts.passport import ManifestIndex
 from artifacts.store import KINDS
 from resources.backup import index
-from resources.backup.databases import COMPANIONS, check_sqlite, copy_sqlite, is_sqlite, servers
+from resources.backup.databases import check_sqlite, copy_sqlite, is_companion, is_sqlite, servers
 from resources.backup.index import Index, Stored
 from resources.home import FORMAT, Home, NotReady
 from resources.registry.ledger import Ledger, LedgerChanged, champion_of
@@ -78,7 +79,7 @@ class _Backup:
 
     def __init__(self, settings: Settings, to: Folder, stage: Path) -> None:
         self.settings, self.home, self.to, self.stage = settings, settings.home, to, stage
-        self.objects, self.id = Objects(to), index.new_id()
+        self.objects, self.id = Objects(to), index.new_id(index.ids(to))
         self.files: dict[str, Stored] = {}
         self.databases: dict[str, Stored] = {}
         self.sizes: dict[str, int] = {}  # of the store's files
@@ -98,7 +99,7 @@ class _Backup:
                 self.settings.profile.storage,
             )
             paths = (path for path in self.home.path.glob("[!.]*") if path.is_file())
-            for path in (path for path in paths if not _is_companion(path)):
+            for path in (path for path in paths if not is_companion(path)):
                 copy = moment / path.relative_to(self.home.path)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileNotFoundError):  # it was removed just now
@@ -155,13 +156,15 @@ class _Backup:
             code_version=code_version(),
             ledger=self.head,
             champion=self.champion,
+            root=self.settings.profile.storage.root,
             files=dict(sorted(self.files.items())),
             databases=self.databases,
         )
         present = Objects(self.to)
         if any(not present.has(each.content, each.size) for each in made.stored):
             raise NotReady(f"{self.to.url} lost objects meanwhile: back up again, one at a time")
-        index.write(self.to, made)
+        with _space_named(self.to):
+            index.write(self.to, made)
         return Summary(made, len(self.new), sum(self.new.values()))
 
     def _take_published(
@@ -199,9 +202,24 @@ class _Backup:
     def _put(self, path: Path, content: str = "") -> Stored:
         state, content = path.stat(), content or hash_file(path)
         if not self.objects.has(content, state.st_size):
-            self.objects.put(path, content)
+            with _space_named(self.to):
+                self.objects.put(path, content)
             self.new[content] = state.st_size
         return Stored(content, state.st_size, state.st_mode & 0o777)
+
+
+@contextmanager
+def _space_named(to: Folder) -> Iterator[None]:
+    """Raise NotReady where the place of the backups is full, not the home."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise NotReady(
+            f"{to.url} is full: free some space there, or keep fewer backups (`--keep`); earlier "
+            "ones are whole"
+        ) from error
 
 
 def _is_manifest(name: str) -> bool:
@@ -250,15 +268,8 @@ def _files(root: Path, left_out: set[str]) -> Iterator[Path]:
         )
         for name in sorted(names):
             path = Path(folder, name)
-            if name[0] != "." and path.is_file() and not _is_companion(path):
+            if name[0] != "." and path.is_file() and not is_companion(path):
                 yield path
-
-
-def _is_companion(path: Path) -> bool:
-    """Whether a file belongs to a SQLite file beside it, whose copy contains it."""
-    ends = [end for end in COMPANIONS if path.name.endswith(end)]
-    bases = [path.with_name(path.name.removesuffix(end)) for end in ends]
-    return any(base.is_file() and is_sqlite(base) for base in bases)
 
 
 def _remove_stages(home: Home) -> None:

@@ -27,6 +27,13 @@ def is_sqlite(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
+def is_companion(path: Path) -> bool:
+    """Whether a file belongs to a SQLite file beside it, whose copy contains it."""
+    ends = [end for end in COMPANIONS if path.name.endswith(end)]
+    bases = [path.with_name(path.name.removesuffix(end)) for end in ends]
+    return any(base.is_file() and is_sqlite(base) for base in bases)
+
+
 def copy_sqlite(path: Path, target: Path) -> None:
     """Copy a database as it is at one moment. Raises CorruptArtifact."""
     try:

@@ -6,7 +6,8 @@ last. The id is the time in UTC, so the ids are in order.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -36,6 +37,7 @@ class Index(BaseModel):
     code_version: str
     ledger: str  # its head, `NUMBER:HASH`; empty without an entry
     champion: str  # its checkpoint's name
+    root: str  # URL of the artifacts; empty: the home
     files: dict[str, Stored]  # by the name under the home, or under the store's root
     databases: dict[str, Stored]  # of a Postgres server: dumps, by what they are for
 
@@ -44,8 +46,11 @@ class Index(BaseModel):
         return [*self.files.values(), *self.databases.values()]
 
 
-def new_id() -> str:
-    return datetime.now(UTC).strftime(TIME)
+def new_id(known: Sequence[str]) -> str:
+    """Return the time as an id, later than all known ones also where the clock was set back."""
+    now = datetime.now(UTC)
+    after = made_at(known[-1]) + timedelta(microseconds=1) if known else now
+    return max(now, after).strftime(TIME)
 
 
 def made_at(id: str) -> datetime:

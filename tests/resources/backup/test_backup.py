@@ -190,3 +190,7 @@ def test_a_changed_ledger_is_not_backed_up(decided: Settings, url: str) -> None:
 def test_a_backup_in_the_home_itself_is_refused(decided: Settings) -> None:
     with pytest.raises(NotReady, match="in the home itself"):
         backed_up(decided, str(decided.home.path / "backups"))
+
+
+def test_the_newest_backup_has_the_last_id_after_the_clock_was_set_back() -> None:
+    assert index.new_id(["29990101T000000.000000Z"]) == "29990101T000000.000001Z"
