@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from artifacts.integrity import CorruptArtifact
+from artifacts.integrity import RESTORE, CorruptArtifact
 from artifacts.pull import pull_champion
 from cli.app.commands import Command
 from cli.app.options import JsonOption, ProfileOption
@@ -125,7 +125,7 @@ def verify(settings: Settings, console: Console, kept: str = "") -> int:
     if champion and (missing := passport_of(str(champion.version), settings, Damage()).missing):
         raise CorruptArtifact(
             f"{', '.join(missing)}: missing in {settings.home.path}, and the champion was made "
-            "from it: copy it back from a backup"
+            f"from it: {RESTORE}"
         )
     verified = verify_records(settings.home.path)
     console.print(

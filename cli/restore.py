@@ -55,6 +55,9 @@ def command(
     else:
         root = to or settings.profile.storage.root
         made = restore(place, settings.home, root, servers(settings.profile), at)
+        if settings.chosen:  # it may name other databases than that of the backup
+            settings.home.profile_file.unlink(missing_ok=True)
+            settings.remember()
         print_text(
             console,
             f"Restored {settings.home.path} from the backup {made.id}: champion "

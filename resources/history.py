@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from artifacts.integrity import RESTORE
 from resources.registry.ledger import Entry, Ledger, LedgerChanged
 from resources.run_record import Runs, readable
 
@@ -17,5 +18,5 @@ def history_of(ledger: Ledger, runs: Runs) -> list[Entry]:
         return history
     raise LedgerChanged(
         f"{ledger.place}: the ledger has no entry, but {', '.join(decided[-3:])} ended with a "
-        "decision: put a backup in its place; nothing is promoted until then"
+        f"decision: {RESTORE}; nothing is promoted until then"
     )

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.home_paths import present_path, stored_path
-from artifacts.integrity import CorruptArtifact, reading, seal, unseal
+from artifacts.integrity import RESTORE, CorruptArtifact, reading, seal, unseal
 from resources.model_version import ModelVersion, now
 from resources.progress import Progress, attempts_s, read
 from resources.registry.ledger_database import PostgresServer, Schema, SqliteFile, database
@@ -27,7 +27,6 @@ from resources.stage_report import StageReport
 
 TABLE = "CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, record TEXT NOT NULL);"
 SCHEMA = Schema("the record of runs", "runs", "runs", TABLE, TABLE, lock=0x7261_7463_0003)
-FIX = "restore the database from a backup"
 Kind = Literal["pipeline", "evaluation", "rescore", "validation", "score", "data", "study"]
 FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
 
@@ -122,8 +121,8 @@ class Runs:
     def parsed(self, id: str, text: str) -> RunRecord:
         """Return a record. Raises CorruptArtifact for one that was changed."""
         where = f"{self.place}: {id}"
-        with reading(where, FIX):
-            record = RunRecord.model_validate(unseal(text, where, FIX))
+        with reading(where, RESTORE):
+            record = RunRecord.model_validate(unseal(text, where, RESTORE))
         return _moved(record, present_path, self.home)
 
 
@@ -143,7 +142,7 @@ class PipelineRun:
     def record(self) -> RunRecord:
         """The record. Raises FileNotFoundError without one."""
         if (record := self.stored) is None:
-            raise FileNotFoundError(f"{self.runs.place}: no record of the run {self.id}: {FIX}")
+            raise FileNotFoundError(f"{self.runs.place}: no record of the run {self.id}: {RESTORE}")
         return record
 
     @property
@@ -160,7 +159,9 @@ class PipelineRun:
         with locked(self.runs) as cursor:
             text = self.runs.texts(self.id, cursor).get(self.id)
             if text is None:
-                raise FileNotFoundError(f"{self.runs.place}: no record of the run {self.id}: {FIX}")
+                raise FileNotFoundError(
+                    f"{self.runs.place}: no record of the run {self.id}: {RESTORE}"
+                )
             record = self.runs.parsed(self.id, text)
             yield record, lambda changed: _write(cursor, self.runs, changed)
 

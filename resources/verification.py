@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.hashing import REMOVED, hash_file
-from artifacts.integrity import SEALED, changed, check_files, reading, unseal
+from artifacts.integrity import RESTORE, SEALED, changed, check_files, reading, unseal
 from artifacts.json_lines import HASH, row_of
 from artifacts.store import KINDS
 
-FIX = "restore it from a backup"
 SAVE = "whole"  # seal of a save of a training: its files with their hashes
 COPIES = "problem_files"  # copies of sources, each in a folder with the hash of its content
 # Artifacts and the copies of a remote store's; the databases; other programs' own files.
@@ -65,7 +64,7 @@ def verify_records(home: Path) -> VerifiedHome:
             files = content if path.name == SAVE else content.get("files") or {}
             if path.name == REMOVED:  # they were removed on purpose
                 files = {}
-            check_files(path.parent, files, FIX)
+            check_files(path.parent, files, RESTORE)
             verified.files.append(name)
             listed |= {name.parent / each for each in files}
         elif path.suffix == ".jsonl" and (lines := _hashed_lines(path)):
@@ -97,9 +96,9 @@ def _is_sealed(path: Path) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    with reading(path, FIX):
+    with reading(path, RESTORE):
         text = path.read_text(encoding="utf-8")
-        return dict(json.loads(text)) if path.name == SAVE else unseal(text, path, FIX)
+        return dict(json.loads(text)) if path.name == SAVE else unseal(text, path, RESTORE)
 
 
 def _hashed_lines(path: Path) -> int:
@@ -117,11 +116,11 @@ def _hashed_lines(path: Path) -> int:
             try:
                 row_of(line)
             except (ValueError, TypeError) as error:
-                raise changed(f"{path}: line {number}", fix=FIX) from error
+                raise changed(f"{path}: line {number}", fix=RESTORE) from error
     return number
 
 
 def _check_copy(path: Path) -> None:
     """Raise CorruptArtifact unless the copy's folder is named after its content."""
     if not hash_file(path).startswith(path.parent.name):
-        raise changed(path, fix=FIX)
+        raise changed(path, fix=RESTORE)

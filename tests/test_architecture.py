@@ -6,6 +6,7 @@ They concern what a module imports while it loads, how files are named, and mach
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -205,3 +206,9 @@ def test_no_module_is_longer_than_400_lines() -> None:
         for path in MODULES
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400
     ]
+
+
+def test_each_advice_to_restore_a_backup_names_the_command() -> None:
+    lines = [f"{path.relative_to(ROOT)}: {line}" for path in MODULES for line in path.open()]
+    advice = [line for line in lines if re.search(r"(restore .* from|put) a backup", line)]
+    assert [line for line in advice if '"""' not in line and "ratchet restore" not in line] == []

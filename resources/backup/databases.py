@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from artifacts.integrity import CorruptArtifact
+from artifacts.integrity import RESTORE, CorruptArtifact
 from resources.config.profile import Profile
 from resources.home import NotReady
 
@@ -59,10 +59,7 @@ def check_sqlite(copy: Path, of: Path) -> None:
 
 
 def _damaged(path: Path, why: str) -> CorruptArtifact:
-    return CorruptArtifact(
-        f"{path}: is damaged ({' '.join(why.split())}): restore it from an earlier backup "
-        "(`ratchet restore URL FILE`)"
-    )
+    return CorruptArtifact(f"{path}: is damaged ({' '.join(why.split())}): {RESTORE}")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 
 from artifacts.hashing import REMOVED
 from artifacts.home_paths import present_path, stored_path
+from artifacts.integrity import RESTORE
 from resources.model_version import ModelVersion, now
 from resources.registry.ledger_database import database
 from resources.registry.row_hashes import (
@@ -121,15 +122,15 @@ class Ledger:
         if hashes[int(number) - 1 : int(number)] != [expected]:
             raise LedgerChanged(
                 f"{self.place}: entry {number} had another hash when its head was kept, or is "
-                "missing: put a backup in its place; nothing is promoted until then"
+                f"missing: {RESTORE}; nothing is promoted until then"
             )
 
     def check_file(self) -> None:
         """Raise LedgerChanged where the database's own structure is damaged."""
         if damage := self._database.damage():
             raise LedgerChanged(
-                f"{self.place}: the file is damaged ({damage}): put a backup in its place; nothing "
-                "is promoted until then"
+                f"{self.place}: the file is damaged ({damage}): {RESTORE}; nothing is promoted "
+                "until then"
             )
 
     def compare(self, decided: Mapping[str, str]) -> None:
@@ -142,7 +143,7 @@ class Ledger:
             if kinds.get(run_id) != kind:
                 raise LedgerChanged(
                     f"{self.place}: the decision on {run_id} is {kinds.get(run_id, 'missing')}, in "
-                    f"its run record {kind}: put a backup of the ledger in its place"
+                    f"its run record {kind}: {RESTORE}"
                 )
 
     def champion(self) -> Entry | None:
@@ -275,8 +276,8 @@ class Ledger:
             return self._verified.items(rows_of(cursor), recorded_hashes(cursor))
         except WrongRow as wrong:
             raise LedgerChanged(
-                f"{self.place}: entry {wrong.number} of the ledger is not what was recorded: put a "
-                "backup in its place; nothing is promoted until then"
+                f"{self.place}: entry {wrong.number} of the ledger is not what was recorded: "
+                f"{RESTORE}; nothing is promoted until then"
             ) from wrong
 
     def _entry(self, values: Sequence[Any]) -> Entry:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from artifacts.integrity import RESTORE
 from resources.config.ledger_url import check_url
 
 WAIT_S = 30.0  # wait for another process that writes
@@ -201,9 +202,9 @@ class SqliteFile:
                     f"another process has locked it for more than {WAIT_S:g} s: end that one "
                     f"(`fuser {self.path}` names it)"
                 ),
-                "database disk image is malformed": "restore it from a backup",
-                "file is not a database": "restore it from a backup",
-                "it has other tables, and no `promotions`": "restore it from a backup",
+                "database disk image is malformed": RESTORE,
+                "file is not a database": RESTORE,
+                "it has other tables, and no `promotions`": RESTORE,
                 "database or disk is full": "free some space",
             }.get(str(error), "check that this user can write to its folder")
             raise LedgerUnreachable(

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from artifacts.integrity import RESTORE
 from artifacts.json_lines import line_of, row_of
 from problems.schema import Problem, from_row, to_row
 from resources.registry.ledger_database import Schema, database
@@ -111,6 +112,5 @@ class RegressionSet:
             return LostTask(**row_of(line.encode()))
         except (ValueError, TypeError) as error:
             raise BadLine(
-                f"{self.place}: row {entry} is not a lost task ({error}): restore the database "
-                "from a backup"
+                f"{self.place}: row {entry} is not a lost task ({error}): {RESTORE}"
             ) from error

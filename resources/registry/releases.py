@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from artifacts.integrity import RESTORE
 from resources.registry.ledger import LedgerChanged
 from resources.registry.ledger_database import database, has_table, sqlite_triggers
 from resources.registry.row_hashes import (
@@ -249,8 +250,8 @@ class Releases:
             return self._verified.items(rows_of(cursor, EVENTS), recorded)
         except WrongRow as wrong:
             raise LedgerChanged(
-                f"{self.place}: event {wrong.number} of the releases is not what was recorded: put "
-                "a backup in its place; the traffic stays as it is until then"
+                f"{self.place}: event {wrong.number} of the releases is not what was recorded: "
+                f"{RESTORE}; the traffic stays as it is until then"
             ) from wrong
 
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from artifacts.integrity import reading
+from artifacts.integrity import RESTORE, reading
 from resources.home import NotReady
 from resources.registry.ledger_database import LedgerUnreachable, Schema, database
 from serving.gateway.refusals import Refused
@@ -98,7 +98,7 @@ class Keys:
             texts = [text for (text,) in cursor.fetchall()]
         if texts == self._texts:
             return
-        with reading(f"{self.place}: API keys", "restore the database from a backup"):
+        with reading(f"{self.place}: API keys", RESTORE):
             keys = [ApiKey(**json.loads(text)) for text in texts]
         self._by_hash = {key.hash: key for key in keys}
         self._needed |= bool(keys)
