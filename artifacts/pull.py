@@ -47,7 +47,8 @@ def pull_champion(
 
 def _address(store: Store, folder: Path) -> tuple[str, str, str] | None:
     """Return kind, name and key of an artifact of an object store, from its place here."""
-    if store.is_local or not folder.is_relative_to(store.cache):
+    folder, cache = folder.resolve(), store.cache.resolve()  # a moved home has links to it
+    if store.is_local or not folder.is_relative_to(cache):
         return None
-    parts = folder.relative_to(store.cache).parts
+    parts = folder.relative_to(cache).parts
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None

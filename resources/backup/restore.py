@@ -6,6 +6,7 @@ Each object is hashed before it gets its place, by a rename. Until the end the h
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -60,6 +61,7 @@ def restore(
             store.each(lambda name: _to_store(objects, store, name, missing[name]), names)
     others = [name for name in made.files if name not in artifacts and name != FORMAT_FILE]
     source.each(lambda name: _to_home(objects, home, name, made.files[name]), others)
+    _link_places(home, made.root, root)
     for use, stored in made.databases.items():
         with objects.local(stored.content, home.path / STAGE, use) as dump:
             servers[use].load(dump)
@@ -123,6 +125,17 @@ def _check_servers(made: Index, servers: Mapping[str, Server]) -> None:
         )
     for server in servers.values():
         server.check_empty()
+
+
+def _link_places(home: Home, old_root: str, root: str) -> None:
+    """Let paths in the records, which name artifacts of the old root, lead to those of the new."""
+    new = home.store(root).cache
+    for old in {home.path, home.store(old_root).cache} - {new}:
+        for kind in KINDS if old.is_relative_to(home.path) else ():
+            (new / kind).mkdir(parents=True, exist_ok=True)
+            old.mkdir(parents=True, exist_ok=True)
+            if not (old / kind).is_symlink():
+                (old / kind).symlink_to(os.path.relpath(new / kind, old))
 
 
 def _comes_last(name: str) -> bool:

@@ -164,7 +164,7 @@ def test_a_damaged_database_is_named(decided: Settings, url: str) -> None:
     with path.open("r+b") as file:
         file.seek(100)
         file.write(b"\xff" * 4000)
-    with pytest.raises(CorruptArtifact, match=r"mlflow\.db: is damaged .* ratchet restore"):
+    with pytest.raises(CorruptArtifact, match=r"mlflow\.db: is damaged .*ratchet restore"):
         backed_up(decided, url)
 
 

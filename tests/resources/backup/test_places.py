@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from artifacts.folder import Folder
-from artifacts.integrity import check_champion
+from artifacts.pull import pull_champion
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
 from resources.backup.databases import servers
@@ -23,6 +23,12 @@ from tests.resources.postgres import PASSWORD, postgres
 pytestmark = pytest.mark.slow
 
 
+def assert_has_its_champion(settings: Settings) -> None:
+    champion = settings.ledger.champion()
+    assert champion
+    pull_champion(settings.store, champion.path, champion.checkpoint_hash)
+
+
 def test_a_home_moves_to_an_object_store_and_back(tmp_path: Path) -> None:
     old = decided_home(tmp_path / "old")
     with object_store("ratchet") as bucket:
@@ -30,15 +36,13 @@ def test_a_home_moves_to_an_object_store_and_back(tmp_path: Path) -> None:
         backed_up(old, first)
         assert backed_up(old, first).new_files == 0
         moved = restored(first, tmp_path / "moved", root=root)
-        assert not (tmp_path / "moved" / "checkpoints").exists()
+        assert_has_its_champion(moved)
         for name in ("sft_checkpoint", "chain-0001"):
             there, here = (each.store.require("checkpoints", name) for each in (moved, old))
             assert there.content_hash == here.content_hash
         backed_up(moved, second)
         back = restored(second, tmp_path / "back")
-    champion = back.ledger.champion()
-    assert champion
-    check_champion(Path(champion.path), champion.checkpoint_hash)
+    assert_has_its_champion(back)
     assert back.store.verify_all() == old.store.verify_all()
     assert contents(back.home.path / "datasets") == contents(old.home.path / "datasets")
 
