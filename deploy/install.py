@@ -2,7 +2,8 @@
 runs it with Python 3.11 or 3.12 on Linux x86-64.
 
 Arguments: `gpu` installs requirements-gpu.lock (vLLM, torch with CUDA) instead; without it, an
-existing environment keeps its kind. A path names another folder than `.venv`.
+existing environment keeps its kind. A path names another folder than `.venv`. Where there is no
+pyproject.toml, only the packages are installed: the image's layer that a change of the code keeps.
 
 A stamp in the environment holds the hashes of its inputs. If they are equal, there is nothing to
 do. After a change of the lock, a moved clone or a killed install the environment is created again:
@@ -23,6 +24,7 @@ import tempfile
 import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 LOCKS = ("requirements.lock", "requirements-cuda.lock")
 GPU_LOCK = "requirements-gpu.lock"
@@ -41,8 +43,10 @@ def stamp(root: Path, gpu: bool = False) -> dict[str, str]:
     """
     names = (GPU_LOCK,) if gpu else LOCKS
     locks = [(root / name).read_text(encoding="utf-8") for name in names]
-    pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    ours = [pyproject["build-system"], pyproject["project"], pyproject["tool"]["setuptools"]]
+    ours: list[Any] = []
+    if (file := root / "pyproject.toml").exists():
+        pyproject = tomllib.loads(file.read_text(encoding="utf-8"))
+        ours = [pyproject["build-system"], pyproject["project"], pyproject["tool"]["setuptools"]]
     packages = _hash([str(root), sys.version, *locks])
     return {"packages": packages, "ours": _hash(ours), "kind": "gpu" if gpu else "cpu"}
 
@@ -192,8 +196,9 @@ def main() -> int:
                 install_packages(root, venv, gpu)
                 print(f"\rInstalled in {(time.monotonic() - began) / 60:.1f} minutes.", flush=True)
             write_stamp(venv, {**expected, "ours": ""})
-            install_ours(root, venv)
-            write_stamp(venv, expected)
+            if (root / "pyproject.toml").exists():
+                install_ours(root, venv)
+                write_stamp(venv, expected)
         except subprocess.CalledProcessError:
             log = venv / "install.log"
             tail = log.read_text(encoding="utf-8").splitlines()[-15:] if log.exists() else []

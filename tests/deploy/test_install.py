@@ -150,6 +150,14 @@ def test_another_command_of_the_project_keeps_the_packages(clone: Path) -> None:
     assert after["ours"] != before["ours"]
 
 
+def test_the_images_layer_of_packages_is_that_of_its_whole_installation(clone: Path) -> None:
+    whole = install.stamp(clone)
+    (clone / "pyproject.toml").unlink()  # copied to the image after the packages
+    packages = install.stamp(clone)
+    assert packages["packages"] == whole["packages"]
+    assert packages["ours"] != whole["ours"]
+
+
 def test_a_linter_setting_needs_no_installation(clone: Path) -> None:
     before, pyproject = install.stamp(clone), clone / "pyproject.toml"
     pyproject.write_text(
