@@ -21,6 +21,8 @@ from resources.home import Home
 from resources.registry.ledger import Entry
 from resources.settings import Settings
 from serving.gateway.app import make_app
+from serving.gateway.keys import Keys
+from serving.gateway.observations import Observations
 from tests.artifacts.object_store import object_store
 from tests.resources.postgres import postgres
 from tests.serving.gateway_server import ask, fast, running
@@ -77,6 +79,19 @@ def test_serve_answers_with_the_champion(second: Settings) -> None:
     with running(app) as url:
         status, body = ask(url, model="champion")
     assert (status, body["model"]) == (200, "one")
+    third = Home(second.home.path / "third", second.home.database)
+    [(_, row)] = Observations(third.observations, third.database).read()
+    assert (row.version, row.response) == (1, body["id"].rpartition("-")[2])
+
+
+def test_a_key_of_one_home_is_needed_in_the_other(second: Settings) -> None:
+    first = Home(second.home.path / "first", second.home.database)
+    key = Keys(first.api_keys).add("ann", "user")
+    app = make_app(second.home, fast(), ledger=second.ledger, store=second.store)
+    with running(app) as url:
+        assert (ask(url)[0], ask(url, key)[0]) == (401, 200)
+    Keys(second.home.api_keys).revoke("ann")
+    assert Keys(first.api_keys).all() == []
 
 
 def test_health_finds_the_champion_whole(second: Settings) -> None:
