@@ -26,10 +26,12 @@ from dagster_shared.error import SerializableErrorInfo
 
 from pipelines.health import NIGHTLY
 from pipelines.notices import send_due, send_tests
+from pipelines.sensors.messages import messages
 from pipelines.sensors.retraining import retraining
 from resources.config.notify import EVENTS
+from resources.finding import kept_findings
 from resources.registry.releases import Releases
-from resources.run_context import PARTITION
+from resources.run_context import PARTITION, RunContext
 from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 from tests.receiver import Receiver, receiver
@@ -212,6 +214,18 @@ def test_a_receiver_that_is_down_is_told_later(watched: Watched, ops: Receiver) 
     ops.answer = 200
     assert watched.send() == []
     assert len(ops.bodies) == 1
+
+
+def test_the_daemon_sends_them_too(
+    watched: Watched, ops: Receiver, instance: dg.DagsterInstance
+) -> None:
+    watched.home.promoted("a")
+    resources = RunContext.of(watched.settings).resources
+    skip = messages(dg.build_sensor_context(instance=instance, resources=resources))
+    assert isinstance(skip, dg.SkipReason)
+    assert skip.skip_message == "1 messages were sent"
+    assert ops.titles == ["version 1 (a) is the first champion"]
+    assert kept_findings(watched.settings.home.path) is not None
 
 
 def test_a_receiver_gets_its_events_alone(

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from resources.outbox import CLAIMED_S, QUIET_S, Notice, Outbox
+from tests.resources.postgres import Server
 
 PROMOTION = Notice("promotion", "entry-1", "version 1 is champion", "", 20.0)
 DISK = Notice("disk", "disk", "disk is not well", "")
 
 
-@pytest.fixture
-def outbox(tmp_path: Path) -> Outbox:
-    made = Outbox(tmp_path / "records.db")
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def outbox(request: pytest.FixtureRequest, tmp_path: Path) -> Outbox:
+    """Return a record in which the receiver OPS is known since 10: in a file, then on a server."""
+    place: Path | str = tmp_path / "records.db"
+    if request.param == "postgres":
+        server: Server = request.getfixturevalue("server")
+        place = server.fresh(f"outbox_{time.time_ns()}")
+    made = Outbox(place)
     assert made.claim("OPS", [], 10.0) == []
     return made
 
