@@ -94,7 +94,7 @@ def _decision_faults(certificate: dict[str, Any]) -> Iterator[str]:
         yield f"kind: promote, but the p-value {gate['p_better']} is above the level {level}"
 
 
-def _pass_at(count: list[float], k: int) -> float:
+def _pass_at(count: tuple[float, int], k: int) -> float:
     """Return the share of draws of k completions in which one passes: Chen et al. 2021, eq. 1."""
     passed, drawn = count
     if passed != int(passed):

@@ -30,7 +30,8 @@ def made(before: Scorecard = OLD, after: Scorecard = BETTER) -> dict[str, Any]:
         {"heldout": each, "other": other}
         for each, other in zip((before, after), OTHER, strict=True)
     )
-    return json.loads(json.dumps(certificate(decision, *sides)))
+    data: dict[str, Any] = json.loads(json.dumps(certificate(decision, *sides)))
+    return data
 
 
 @pytest.mark.parametrize(

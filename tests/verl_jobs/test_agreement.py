@@ -14,9 +14,10 @@ from evaluation.benchmarks.validation_parquet import write_validation
 from evaluation.sampling import CompletionOutput, Sampling
 from problems.embedded.compositional import FamilyConfig, generate
 from rewards.config import RewardConfig
+from rewards.scorer import Scorer
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.evaluation.judging import judge_completions
-from verl_jobs.trainer.reward_manager import Scorer, as_verl
+from verl_jobs.trainer.reward_manager import as_verl
 
 COMPLETIONS = (
     "Here it is.\n```python\n{}\n```\nIt works.",

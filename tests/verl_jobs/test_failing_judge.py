@@ -36,7 +36,7 @@ def reward(task, answer, report):
 
 @pytest.fixture
 def scorer() -> Any:
-    from verl_jobs.trainer.reward_manager import Scorer
+    from rewards.scorer import Scorer
 
     scorer = Scorer(RewardConfig(), SandboxConfig(workers=2))
     yield scorer
@@ -97,7 +97,7 @@ def test_a_sandbox_that_cannot_start_fails_the_batch(
 
 
 def own_scorer(folder: Path, raises: str) -> Any:
-    from verl_jobs.trainer.reward_manager import Scorer
+    from rewards.scorer import Scorer
 
     (folder / "reward.py").write_text(OWN.format(raises=raises))
     return Scorer(RewardConfig(file=str(folder / "reward.py")), SandboxConfig(workers=2))

@@ -20,6 +20,7 @@ from problems.synthesis.replies import ContextTooLong, NoReply, Reply
 from rewards.config import RewardConfig
 from rewards.question import Question, question_truth
 from rewards.score import Score
+from rewards.scorer import Scorer
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import SandboxConfig
 from verl_jobs.agents.conversation import Conversation
@@ -32,7 +33,6 @@ from verl_jobs.agents.writers import EndpointWriter, FrozenWriter
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.training import Training
 from verl_jobs.samples import SampledTokens
-from verl_jobs.trainer.reward_manager import Scorer
 
 DOUBLE = Problem(
     problem_id="t/double",

@@ -10,6 +10,7 @@ import pytest
 from problems.dataset.rl_parquet import ground_truth
 from rewards.battery.cases import CODE, MEDIAN
 from rewards.score import Score
+from rewards.scorer import NoScore
 from sandbox.config import SandboxConfig
 from sandbox.protocol import Verdict
 from tests.verl_jobs.test_job import a_job
@@ -19,7 +20,6 @@ from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.reward_manager import (
-    NoScore,
     as_verl,
     compute_score,
     sandbox_of,

@@ -27,8 +27,7 @@ WORDS = {
 class Executor:
     """Runs programs. `sandbox` must be open.
 
-    In training it is the scorer, which replaces a broken sandbox
-    (verl_jobs/trainer/reward_manager.py).
+    In training it is the scorer, which replaces a broken sandbox (rewards/scorer.py).
     """
 
     def __init__(self, sandbox: Runs) -> None:

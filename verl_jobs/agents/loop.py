@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
+from rewards.scorer import NoScore, Scorer
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.participants import Participants, request_of
 from verl_jobs.agents.rollout import BONUS, Rollout
@@ -22,7 +23,7 @@ from verl_jobs.agents.stream import PolicyWriter, Template
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.samples import BY_LENGTH, WEIGHTS, SampledTokens, Weights, weight_fields
-from verl_jobs.trainer.reward_manager import NoScore, Scorer, as_verl, job_of, overlong, scorer_of
+from verl_jobs.trainer.reward_manager import as_verl, job_of, overlong, scorer_of
 
 
 def output_of(rollout: Rollout, training: Training, limit: int) -> AgentLoopOutput:
