@@ -90,6 +90,8 @@ def score(
         {"task_id": each.task_id, "sample": each.sample, "reward": score.value}
         | {"verdict": str(score.verdict), "passed": score.passed, "total": score.total}
         | {"components": score.components, "gave": score.gave}
+        | {"mask_sample": score.value is None}
+        | {"failure_kind": "infrastructure" if score.value is None else None}
         for each, score in zip(read_completions, scores, strict=True)
     ]
     if output:

@@ -52,6 +52,14 @@ def test_each_completion_is_scored_with_its_components(tmp_path: Path) -> None:
     assert "2 of 2 completions have a score" in printed
 
 
+def test_a_completion_that_cannot_be_judged_is_marked_for_masking(tmp_path: Path) -> None:
+    unjudged = SQUARE | {"packages": ["no_such_package"]}
+    rows, printed = scores(tmp_path, unjudged, [("square", RIGHT)])
+    keys = ("reward", "mask_sample", "failure_kind")
+    assert [rows[0][key] for key in keys] == [None, True, "infrastructure"]
+    assert "0 of 1 completions have a score" in printed
+
+
 def test_efficiency_is_measured_against_the_given_solutions(tmp_path: Path) -> None:
     rows, _ = scores(tmp_path, SQUARE, [("square", RIGHT)], "reward.weights.efficiency=0.1")
     assert rows[0]["components"]["efficiency"] > 0.0
