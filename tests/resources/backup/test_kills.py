@@ -80,7 +80,7 @@ def test_whatever_a_killed_backup_leaves_is_whole(tmp_path: Path, kills: int) ->
     for number in range(kills):
         writer = forked(partial(decide, builder, f"night-{number}"))
         backup = forked(partial(backed_up, settings, url, keep=3))
-        time.sleep(chance.uniform(0.02, 2 * seconds))
+        time.sleep(chance.uniform(0.02, 4 * seconds))
         finished += end(backup) == 0
         end(writer)
         assert_whole(restored(url, tmp_path / f"new-{number}"))
