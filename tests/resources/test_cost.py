@@ -13,14 +13,17 @@ from resources.cost import (
     BudgetSpent,
     Total,
     check_budget,
+    cost_line,
     costs,
     end_if_spent,
     month_of,
+    run_cost,
     spent_in,
 )
 from resources.home import Home, NotReady
 from resources.progress import Line
 from resources.registry.ledger import Kind
+from resources.run_record import readable
 from resources.settings import Settings
 from rewards.config import RewardConfig
 from tests.open_runs import open_test_run
@@ -133,6 +136,15 @@ def test_the_price_is_shared_by_solved_problems_and_promoted_points(runs: Runs) 
     total = Total.of(costs(runs.settings(), BEGAN + timedelta(hours=9), NOVEMBER))
     assert total.per_solved == pytest.approx(total.price / 50)
     assert total.per_point == pytest.approx(total.price / 5)
+
+
+def test_the_line_of_a_run_has_its_price_and_hours(runs: Runs) -> None:
+    runs.add("chain-0001", ("checkpoint", "begin", 2.0), ("checkpoint", "end", 3.0))
+    [record] = readable(runs.home.runs)
+    free = Settings(runs.home, "small")
+    assert cost_line(run_cost(free, record)).startswith("No price: price_per_hour and cost of the")
+    line = cost_line(run_cost(runs.settings("cost.cpu_hour=0", "cost.gib_hour=0"), record))
+    assert line.startswith("21.00: 1.00 hours of machines, 2.00 of GPUs, ")
 
 
 def test_a_spent_budget_refuses_trainings_until_the_next_month(runs: Runs) -> None:
