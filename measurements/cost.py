@@ -43,7 +43,7 @@ def main() -> None:
     print("| training | algorithm | rule | steps | hours | solved | a solved problem |")
     print("|---" * 7 + "|")
     saves = []
-    for file in sorted(Home(arguments.home).runs.glob("*/training/*/job.json")):
+    for file in sorted(Home(arguments.home).runs.folder.glob("*/training/*/job.json")):
         if read_done(file.parent) is None:
             continue
         job, history = TrainingJob.read(file), metrics(file.parent)
