@@ -58,7 +58,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     changes = [argument for change in SMALL for argument in ("--set", change)]
     asked = run(path, *command, *changes)
     assert asked.returncode == 2
-    assert "10 held out for the gate" in asked.stdout
+    assert "11 held out for the gate" in asked.stdout
     assert not (path / "sources.json").exists()
     trained = run(path, *command, *changes, "--yes")
     assert trained.returncode == 0, trained.stdout + trained.stderr
