@@ -5,6 +5,7 @@ The process (pipelines/run_worker.py) ends with this one. The view only reads th
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -21,11 +22,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from evaluation.benchmarks.embedded import own_heldout
 from pipelines import instance
 from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
 from pipelines.watch.text import print_text
 from pipelines.watch.view import View, stages_of
+from problems.stored import stored_problems
 from resources import lease
 from resources.capacity import check_machines, memory_gib, not_checked
 from resources.config.load import ProfileError, profile_path
@@ -48,7 +51,8 @@ INTERRUPTED = 130
 TALK = """Talk to the champion: `ratchet serve`, then in another terminal
   curl -s localhost:8000/v1/chat/completions -H 'content-type: application/json' \\
     -d '{"model": "champion", "messages": [{"role": "user", "content":
-         "Given a list of integers x, solve(x) should skip the first 2."}]}'"""
+         QUESTION}]}'"""
+EMBEDDED_QUESTION = "Given a list of integers x, solve(x) should skip the first 2."
 FULL_DISK_BYTES = 2**20  # free bytes below which the disk counts as full
 
 
@@ -81,8 +85,20 @@ def demo(settings: Settings, console: Console) -> int:
     from pipelines.watch.summary import show
 
     show(home.reports / run_id, run.record, console)
-    print_text(console, TALK)
+    print_text(console, TALK.replace("QUESTION", _question(settings)))
     return 0
+
+
+def _question(settings: Settings) -> str:
+    """Return a task that the champion may be asked, as JSON inside single quotes of a shell: of a
+    named base the shortest that its gate held out.
+    """
+    statement = EMBEDDED_QUESTION
+    if settings.profile.base:
+        store = settings.home.store(settings.profile.storage.root)
+        problems = stored_problems(store.require("datasets", "clean_problems").path)
+        statement = min((each.statement for each in own_heldout(problems) or problems), key=len)
+    return json.dumps(statement).replace("'", "\\u0027")
 
 
 def resume_settings(settings: Settings) -> Settings:
