@@ -40,7 +40,7 @@ def volume(image: str) -> str:
 
 
 class Pod:
-    """A pod from its template, with the volume of the home. folder: for files of ConfigMaps.
+    """A pod from its template, with the volume of the home. folder: for files of its config maps.
     network: of the first container, as Docker names it.
     """
 

@@ -55,7 +55,7 @@ def test_a_search_that_was_killed_during_a_training_resumes(tmp_path: Path) -> N
     assert "Best: trial" in output
     assert "2 of 2 trials" not in output
     assert "--set training.learning_rate=" in output
-    folders = [job.parent for job in Home(path).runs.glob("study-*/training/*/job.json")]
+    folders = [job.parent for job in Home(path).runs.folder.glob("study-*/training/*/job.json")]
     assert len(folders) == 2
     assert all({1} <= {row["step"] for row in metrics(folder)} for folder in folders)
     again = subprocess.run(

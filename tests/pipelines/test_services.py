@@ -99,7 +99,7 @@ def test_a_schedule_reads_a_replaced_ledger(
 ) -> None:
     home_builder.promoted("champion")
 
-    def request(file: Path) -> object:
+    def request(file: Path | str) -> object:
         ledger = {"registry": OtherLedger(file=str(file))}
         resources = home_builder.run_context.resources | ledger
         return tick(daily_validation, instance, resources)

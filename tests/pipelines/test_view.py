@@ -14,13 +14,15 @@ from artifacts.json_lines import line_of
 from assets.stages import STAGES
 from pipelines.watch.curve import BLANK, curve
 from pipelines.watch.view import StageRow, View
+from resources.home import Home
 from resources.progress import Line
 from tests.open_runs import open_test_run
 
 
 def test_the_view_shows_stages_and_the_reward_curve(tmp_path: Path) -> None:
-    view = View(tmp_path / "chain-0001", "chain-0001 · profile small")
-    pipeline_run = open_test_run(tmp_path, "chain-0001")
+    runs = Home(tmp_path).runs
+    view = View(runs / "chain-0001", "chain-0001 · profile small")
+    pipeline_run = open_test_run(runs, "chain-0001")
     with pipeline_run.stage("raw_problems") as stage:
         stage.created += 1
         stage.say("480 problems")
@@ -42,7 +44,7 @@ def test_the_view_shows_stages_and_the_reward_curve(tmp_path: Path) -> None:
 
 
 def test_a_long_message_does_not_shorten_stage_names(tmp_path: Path) -> None:
-    pipeline_run = open_test_run(tmp_path, "chain-0001")
+    pipeline_run = open_test_run(Home(tmp_path).runs, "chain-0001")
     with pipeline_run.stage("verified_problems") as stage:
         stage.say("a" * 200)
     view = View(pipeline_run.folder, "again", from_start=True)
@@ -53,7 +55,7 @@ def test_a_long_message_does_not_shorten_stage_names(tmp_path: Path) -> None:
 
 
 def test_a_later_view_does_not_repeat_old_news(tmp_path: Path) -> None:
-    pipeline_run = open_test_run(tmp_path, "chain-0001")
+    pipeline_run = open_test_run(Home(tmp_path).runs, "chain-0001")
     with pipeline_run.stage("raw_problems"):
         pass
     assert View(pipeline_run.folder, "again").follow() == []

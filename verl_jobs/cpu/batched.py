@@ -27,11 +27,12 @@ from verl.experimental.agent_loop.agent_loop import (
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+from rewards.scorer import NoScore
 from verl_jobs import faults
 from verl_jobs.cpu.rollout import server_name
 from verl_jobs.samples import SampledTokens, weight_fields
 from verl_jobs.trainer import progress
-from verl_jobs.trainer.reward_manager import NoScore, as_verl, job_of, overlong, scorer_of
+from verl_jobs.trainer.reward_manager import as_verl, job_of, overlong, scorer_of
 
 logger = logging.getLogger(__name__)
 GREEDY = {"temperature": 0.0, "top_p": 1.0}
