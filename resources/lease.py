@@ -154,8 +154,11 @@ def take(lease: LeasePlace, run_id: str) -> int:
         present, quiet_s = _row(lease, cursor)
         if present and _lives(present, quiet_s, lease):
             raise LeaseHeld(present, lease)
-        cursor.execute("SELECT MAX(token) FROM training_lease")
-        token = int(cursor.fetchone()[0] or 0) + 1
+        # By the clock, so that it is later than all earlier ones also in a database that was
+        # restored or begun again: the mirrors of trainings remember them (fence.py).
+        cursor.execute(f"SELECT COALESCE(MAX(token), 0), {where.clock} FROM training_lease")
+        last, now_s = cursor.fetchone()
+        token = max(int(last) + 1, int(1000 * float(now_s)))
         cursor.execute("DELETE FROM training_lease")
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         process = (socket.gethostname(), str(lease.home), os.getpid(), _start(os.getpid()))

@@ -14,7 +14,7 @@ from resources.registry.ledger_database import Schema, database
 
 CLAIMED_S = 600.0  # after which a message counts as not sent: its sender was killed
 QUIET_S = 3600.0  # a state that ends and comes back sooner is not told again
-KEPT_S = 90 * 86400.0  # that the record of a message stays
+KEPT_S = 90 * 86400.0  # that the record of a message stays, once its notice does not hold
 TABLE = (
     "CREATE TABLE IF NOT EXISTS notices (receiver TEXT NOT NULL, key TEXT NOT NULL, "
     "state TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, PRIMARY KEY (receiver, key));"
@@ -61,11 +61,11 @@ class Outbox:
             rows = self._rows(cursor, receiver)
             changed: dict[str, Row] = {} if KNOWN in rows else {KNOWN: ("sent", now)}
             known = rows.pop(KNOWN, ("", now))[1]
-            lasting = {notice.key for notice in notices if notice.at is None}
+            holding = {notice.key for notice in notices}
             for key, (state, at) in rows.items():
-                if state == "lasts" and key.startswith(host) and key not in lasting:
+                if state == "lasts" and key.startswith(host) and key not in holding:
                     changed[key] = ("over", now)
-                elif state in ("sent", "over") and now - at > KEPT_S:
+                elif state in ("sent", "over") and now - at > KEPT_S and key not in holding:
                     self._delete(cursor, receiver, key)
             due = []
             for notice in notices:

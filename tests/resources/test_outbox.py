@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.outbox import CLAIMED_S, QUIET_S, Notice, Outbox
+from resources.outbox import CLAIMED_S, KEPT_S, QUIET_S, Notice, Outbox
 from tests.resources.postgres import Server
 
 PROMOTION = Notice("promotion", "entry-1", "version 1 is champion", "", 20.0)
@@ -37,6 +37,11 @@ def told(outbox: Outbox, notices: list[Notice], now: float) -> list[str]:
 def test_a_notice_is_told_once(outbox: Outbox) -> None:
     assert told(outbox, [PROMOTION], 30.0) == ["entry-1"]
     assert told(outbox, [PROMOTION], 31.0) == []
+
+
+def test_a_notice_that_holds_for_ever_is_not_told_again_after_months(outbox: Outbox) -> None:
+    assert told(outbox, [PROMOTION], 30.0) == ["entry-1"]
+    assert [told(outbox, [PROMOTION], 31.0 + KEPT_S + day) for day in (0.0, 1.0)] == [[], []]
 
 
 def test_of_many_senders_one_gets_a_notice(outbox: Outbox) -> None:
