@@ -179,18 +179,19 @@ class TrainingJob(BaseModel):
 
 
 def _stored(place: str, folder: Path) -> str:
-    """Return a place relative to a training's folder if it is in the same home, else unchanged."""
+    """Return a place relative to a training's folder, with "./", if it is in the same home; another
+    place, such as a hub id, unchanged.
+    """
     home = (
         folder.parents[3] if len(folder.parts) > 4 and folder.parents[2].name == "runs" else folder
     )
     inside = Path(place).is_absolute() and Path(place).is_relative_to(home)
-    return os.path.relpath(place, folder) if inside else place
+    return f"./{os.path.relpath(place, folder)}" if inside else place
 
 
 def _present(stored: str, folder: Path) -> str:
     """Return where a place of a training is now."""
-    relative = stored == "." or stored.startswith("../")
-    return os.path.normpath(folder / stored) if relative else stored
+    return os.path.normpath(folder / stored) if stored.startswith("./") else stored
 
 
 def read_done(folder: Path) -> dict[str, Any] | None:

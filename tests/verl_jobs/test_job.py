@@ -91,12 +91,15 @@ def test_cached_metrics_include_steps_written_later(
 def test_a_copied_home_trains_with_its_own_files(tmp_path: Path) -> None:
     old, new, name = tmp_path / "old", tmp_path / "new", "runs/chain-0001/training/abc"
     (old / name).mkdir(parents=True)
-    start = old / "checkpoints" / "one"
-    job = a_job(old / name, start=str(start), train="/elsewhere/train.parquet", validation="hub/id")
+    start, train = old / "checkpoints" / "one", old / name / "train.parquet"
+    job = a_job(
+        old / name, start=str(start), train=str(train), validation="/elsewhere/rows.parquet"
+    )
     job.write()
     assert TrainingJob.read(old / name / "job.json") == job
     shutil.copytree(old, new)
     copied = TrainingJob.read(new / name / "job.json")
     assert (copied.folder, copied.start) == (str(new / name), str(new / "checkpoints" / "one"))
-    assert (copied.train, copied.validation) == (job.train, job.validation)
+    assert copied.train == str(new / name / "train.parquet")
+    assert copied.validation == job.validation
     assert copied.key == job.key
