@@ -42,14 +42,18 @@ def show_status(settings: Settings, console: Console, *, as_json: bool = False) 
     with damage.collected():
         known = readable(home.runs)
         damage.add(map(str, unreadable(home.runs).values()))
-    holder = lease.holder(home.lease)
+    holder: lease.Holder | None = None
+    training = "unknown"
+    with damage.collected():
+        holder = lease.holder(home.lease)
+        training = str(holder or "none")
     rows = [("home", str(home.path))]
     history: list[Entry] = []
     with damage.collected():
         history = settings.history
         rows += _champions(history, settings.store)
         rows += _release(history, Releases(settings.ledger.place).all() if history else [])
-    rows.append(("training", str(holder) if holder else "none"))
+    rows.append(("training", training))
     rows += _automation(home)
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)

@@ -76,7 +76,11 @@ def _training(settings: Settings, now: datetime) -> Finding:
     """A training makes progress: one of its files has changed lately. Those of another host are not
     here.
     """
-    if not (holder := lease.holder(settings.home.lease)):
+    try:
+        holder = lease.holder(settings.home.lease)
+    except LedgerUnreachable:  # the finding about the champion says why
+        return Finding("training", "unknown: the database of the lease cannot be used")
+    if not holder:
         return Finding("training", "none")
     folder, hours = settings.home.runs / holder.run_id, settings.profile.automation.silent_hours
     files = [folder, *folder.glob("*"), *folder.glob("training/*/*")]

@@ -56,8 +56,8 @@ class HomeCollector:
             yield from self._ledger()
         yield from self._dagster(now)
         yield from self._disk()
-        yield from self._training(now)
         with contextlib.suppress(*DAMAGED):
+            yield from self._training(now)
             yield from self._cost(now)
 
     def _ledger(self) -> Iterator[GaugeMetricFamily]:

@@ -12,6 +12,7 @@ from dagster._daemon.types import DaemonHeartbeat
 
 from artifacts.folder import Folder
 from pipelines.health import NIGHTLY, findings
+from pipelines.metrics import HomeCollector
 from resources import lease
 from resources.backup.back_up import back_up
 from resources.finding import Finding
@@ -21,6 +22,7 @@ from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
 NOW = datetime.now(UTC)
+AWAY = "storage.ledger=postgresql://ratchet@127.0.0.1:1/ratchet"  # nothing listens there
 
 
 def found(
@@ -69,6 +71,36 @@ def test_a_changed_champion_is_not_well(
     assert finding.blocks
     assert "model.safetensors: was changed" in finding.found
     assert "backup" in finding.mend
+
+
+def test_a_database_that_is_away_is_one_finding_and_costs_no_other(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    parts = found(home_builder, instance, AWAY, "needs.disk_gib=1e9")
+    assert [part for part, finding in parts.items() if finding.blocks] == ["champion", "disk"]
+    assert "the ledger postgresql://" in parts["champion"].found
+    assert parts["training"].found.startswith("unknown")
+
+
+def test_the_metrics_of_the_host_stay_while_the_database_is_away(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    settings = Settings(home_builder.run_context.home, "small", (AWAY,))
+    families = {each.name: each for each in HomeCollector(settings, instance).collect()}
+    unwell = {each.labels["part"]: each.value for each in families["ratchet_unwell"].samples}
+    assert unwell["champion"] == 1
+    assert "ratchet_disk_free_bytes" in families
+    assert "ratchet_lease_age_seconds" not in families
+
+
+def test_the_status_is_shown_while_the_database_is_away(
+    ratchet: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_SET", AWAY)
+    code, output, errors = ratchet(tmp_path, "status")
+    assert code == 2
+    assert "training  unknown" in output
+    assert "the lease postgresql://" in errors
 
 
 def test_a_disk_without_room_for_a_run_is_not_well(
