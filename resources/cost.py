@@ -2,26 +2,27 @@
 
 In: run records with their progress, trainings and artifacts. Out: a `RunCost` for each run, sums of
 a month, and whether its budget is spent. All is counted again from these files, which a kill leaves
-whole.
+whole. Those of a run on another host are not here: its record has the stages that ended, and its
+GPUs are those of the profile.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from artifacts.integrity import CorruptArtifact
 from artifacts.manifest import hardware
-from artifacts.store import Store
 from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.progress import read, work
 from resources.registry.ledger import Entry
-from resources.run_record import RunRecord, readable
+from resources.run_record import PipelineRun, RunRecord, readable
 from resources.settings import Settings
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 
 TRAINING = "checkpoint"  # the stage that uses GPUs
@@ -116,9 +117,11 @@ def costs(
     within: in seconds since 1970; None: at any time. Raises LedgerChanged and LedgerUnreachable.
     """
     decisions = {entry.run_id: entry for entry in settings.history}
+    known = readable(settings.home.runs)
     each = (
         _run_cost(settings, record, decisions.get(record.id), now, within)
-        for record in readable(settings.home.runs)
+        for record in known
+        if within is None or _worked_since(PipelineRun(settings.home.runs, record.id), within[0])
     )
     return [cost for cost in each if cost.usage.hours or within is None]
 
@@ -151,35 +154,52 @@ def _run_cost(
     within: tuple[float, float] | None,
 ) -> RunCost:
     bounds = within or (0.0, now.timestamp())
-    usage = usage_of(settings.home.runs / record.id, record, settings.store, now, bounds)
+    usage = _usage(settings, record, now, bounds)
     return RunCost(record.id, usage, usage.price(settings.profile), *_outcome(decision))
 
 
-def usage_of(
-    folder: Path, record: RunRecord, store: Store, now: datetime, within: tuple[float, float]
+def _worked_since(run: PipelineRun, begin: float) -> bool:
+    """Whether a run may have worked since then; one of another host may."""
+    file = run.progress_file
+    return not file.exists() or file.stat().st_mtime >= begin
+
+
+def _usage(
+    settings: Settings, record: RunRecord, now: datetime, within: tuple[float, float]
 ) -> Usage:
-    """Return the hours of one run within these bounds. folder: of its record."""
+    """Return the hours of one run within these bounds."""
+    run, store = PipelineRun(settings.home.runs, record.id), settings.store
     begin, end = within[0], min(within[1], now.timestamp())
     hours, training = 0.0, 0.0
-    for stage, start, stop in work(read(folder / "progress.jsonl")[0]):
+    for stage, start, stop in _work(run, record):
         inside = max(0.0, min(stop, end) - max(start, begin)) / 3600
         hours += inside
         training += inside if stage == TRAINING else 0.0
     try:
-        checkpoint = store.current("checkpoints", record.id)
-    except CorruptArtifact:  # `ratchet registry verify` names it
+        checkpoint = store.current_manifest("checkpoints", record.id)
+    except (CorruptArtifact, FileNotFoundError):  # `ratchet registry verify` names it
         checkpoint = None
-    machine = (checkpoint.manifest.hardware if checkpoint else None) or hardware()
+    machine = (checkpoint.hardware if checkpoint else None) or hardware()
     gib = record.peak_pss_gib or float(machine["memory_gib"])
-    stored = _bytes(folder) + (_bytes(checkpoint.path) if checkpoint else 0)
+    stored = _bytes(run.folder) + (store.size(checkpoint) if checkpoint else 0)
     opened = datetime.fromisoformat(record.opened_at).timestamp()
     return Usage(
         hours,
-        training * _gpus(folder),
+        training * _gpus(run.folder, settings.profile.training),
         hours * float(machine["cores"]),
         hours * gib,
         stored / 2**30 * max(0.0, end - max(begin, opened)) / 3600,
     )
+
+
+def _work(run: PipelineRun, record: RunRecord) -> Iterator[tuple[str, float, float]]:
+    """Yield (stage, from, to) of a run's work, in seconds since 1970."""
+    if run.progress_file.exists():
+        yield from work(read(run.progress_file)[0])
+        return
+    for stage, timing in record.stages.items():
+        ended = datetime.fromisoformat(timing.finished_at).timestamp()
+        yield stage, ended - timing.seconds, ended
 
 
 def check_budget(settings: Settings, now: datetime) -> None:
@@ -214,15 +234,14 @@ def _outcome(entry: Entry | None) -> tuple[int | None, float]:
     return comparison["after"]["solved"], gained
 
 
-def _gpus(folder: Path) -> int:
-    """Return the GPUs of a run's training; 0 on a CPU."""
+def _gpus(folder: Path, otherwise: Training) -> int:
+    """Return the GPUs of a run's training; 0 on a CPU. otherwise: of a run without a job here."""
+    training = otherwise
     for file in sorted((folder / "training").glob("*/job.json")):
-        try:
+        with contextlib.suppress(CorruptArtifact):
             training = TrainingJob.read(file).training
-        except CorruptArtifact:
-            continue
-        return training.ranks + training.scale.engine_gpus if training.engine != "hf" else 0
-    return 0
+            break
+    return training.ranks + training.scale.engine_gpus if training.engine != "hf" else 0
 
 
 def _bytes(folder: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from resources.cost import (
 from resources.home import Home, NotReady
 from resources.progress import Line
 from resources.registry.ledger import Kind
-from resources.run_record import readable
+from resources.run_record import Timing, readable
 from resources.settings import Settings
 from rewards.config import RewardConfig
 from tests.open_runs import open_test_run
@@ -106,6 +107,35 @@ def test_a_night_over_the_end_of_a_month_is_divided(runs: Runs) -> None:
     )
     assert october == pytest.approx(1.0)
     assert november == pytest.approx(2.0)
+
+
+def test_a_run_of_another_host_spends_the_same_budget(runs: Runs) -> None:
+    """Its files are not here: the record has its stages."""
+    run = open_test_run(runs.home.runs, "chain-0001")
+    run.folder.rmdir()
+    ended = (BEGAN + timedelta(hours=3)).isoformat()
+    run.change(stages={"checkpoint": Timing(seconds=7200, reused=False, finished_at=ended)})
+    settings = runs.settings("training.engine=vllm", "training.ranks=2", "cost.budget=40")
+    now = BEGAN + timedelta(hours=9)
+    [cost] = costs(settings, now, NOVEMBER)
+    assert (cost.usage.hours, cost.usage.gpu) == pytest.approx((2.0, 4.0))
+    with pytest.raises(NotReady, match="budget"):
+        check_budget(settings, now)
+
+
+def test_checkpoints_of_an_object_store_are_not_copied_for_their_cost(runs: Runs) -> None:
+    runs.add("chain-0001", ("checkpoint", "begin", 2.0), ("checkpoint", "end", 3.0))
+    url = f"memory://{runs.home.path.name}"
+    store = runs.home.store(url)
+    with store.draft("checkpoints", "chain-0001") as folder:
+        (folder / "weights").write_bytes(b"1" * 2**20)
+        manifest = Manifest(kind="checkpoints", name="chain-0001", key="k", content_hash="")
+        store.publish(folder, manifest)
+    shutil.rmtree(store.cache)
+    settings = runs.settings(f"storage.root={url}", "cost.gib_month=1")
+    [cost] = costs(settings, BEGAN + timedelta(hours=1027))
+    assert cost.usage.storage >= 1.0
+    assert not store.cache.exists()
 
 
 def test_storage_costs_by_size_and_time(runs: Runs) -> None:
