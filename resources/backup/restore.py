@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,6 +24,7 @@ from resources.backup.back_up import POINTER
 from resources.backup.databases import COMPANIONS, Server, is_sqlite
 from resources.backup.index import Index, Stored
 from resources.home import FORMAT, FORMAT_FILE, RESTORING, Home, NotReady
+from resources.registry.ledger_database import LedgerUnreachable
 
 STAGE = ".restoring"
 NOT_OURS = {"lost+found"}  # of a disk that is mounted as the home
@@ -77,8 +79,6 @@ def restore_files(source: Folder, home: Home, names: Iterable[str], id: str = ""
     NotReady for a name that the backup does not have.
     """
     made, objects = index.read(source, id), Objects(source)
-    if holder := lease.holder(home.lease):
-        raise lease.LeaseHeld(holder, home.lease)
     found: list[str] = []
     for given in names:
         path = Path(given).absolute()
@@ -90,6 +90,7 @@ def restore_files(source: Folder, home: Home, names: Iterable[str], id: str = ""
             hint = f": did you mean {near[0]}?" if near else ": give its path in the home"
             raise NotReady(f"the backup {made.id} has no {name}{hint}")
         found += matching
+    _check_lease(home, found)
     (home.path / STAGE).mkdir(parents=True, exist_ok=True)
     source.each(lambda name: _to_home(objects, home, name, made.files[name]), found)
     shutil.rmtree(home.path / STAGE)
@@ -111,6 +112,20 @@ def _check_home(home: Home, made: Index) -> None:
             f"{home.path} is not empty: set RATCHET_HOME to a new folder, or name the files to "
             "restore"
         )
+
+
+def _check_lease(home: Home, names: Iterable[str]) -> None:
+    """Raise LeaseHeld while a training uses the home. A damaged file with the lease can be
+    replaced: nobody can take or renew a lease in it.
+    """
+    try:
+        if holder := lease.holder(home.lease):
+            raise lease.LeaseHeld(holder, home.lease)
+    except LedgerUnreachable as error:
+        locked = isinstance(error.__cause__, sqlite3.OperationalError)
+        damaged = isinstance(error.__cause__, sqlite3.DatabaseError) and not locked
+        if not damaged or home.lease.place not in [home.path / name for name in names]:
+            raise
 
 
 def _check_servers(made: Index, servers: Mapping[str, Server]) -> None:

@@ -15,6 +15,7 @@ from artifacts.objects import Objects
 from resources.backup import index, restore
 from resources.home import FORMAT_FILE, RESTORING, Home, NotReady
 from resources.lease import LeaseHeld, release, take
+from resources.registry.ledger_database import LedgerUnreachable
 from resources.settings import Settings
 from tests.finished_home import RUN, WEIGHTS
 from tests.resources.backup.made import backed_up, contents, decided_home, restored
@@ -122,6 +123,15 @@ def test_a_damaged_ledger_is_put_back(original: tuple[Settings, Path], tmp_path:
     (home.path / "promotions.db").write_bytes(b"no database")
     restore.restore_files(Folder(str(original[1])), home, ["promotions.db"])
     assert Settings(home, "small").ledger.head() == original[0].ledger.head()
+
+
+def test_damaged_records_are_put_back(original: tuple[Settings, Path], tmp_path: Path) -> None:
+    home = Home(shutil.copytree(original[0].home.path, tmp_path / "home"))
+    (home.path / "records.db").write_bytes(b"no database" * 100)
+    with pytest.raises(LedgerUnreachable, match="not a database"):
+        restore.restore_files(Folder(str(original[1])), home, ["promotions.db"])
+    restore.restore_files(Folder(str(original[1])), home, ["records.db"])
+    assert home.runs.texts() == original[0].home.runs.texts()
 
 
 def test_a_folder_is_put_back(original: tuple[Settings, Path], tmp_path: Path) -> None:
