@@ -16,8 +16,8 @@ from resources.home import NotReady
 from resources.settings import Settings
 
 NOBODY = (
-    "`notify.receivers` of the profile names nobody: add `{url: RATCHET_NOTIFY}` there, and set "
-    "the environment variable RATCHET_NOTIFY to an apprise URL"
+    "`notify.receivers` of the profile {} names nobody: add `{{url: RATCHET_NOTIFY}}` there, or "
+    "give --profile, and set the environment variable RATCHET_NOTIFY to an apprise URL"
 )
 
 
@@ -35,7 +35,7 @@ def command(
     settings = Settings.read(profile)
     receivers = settings.profile.notify.receivers
     if not receivers:
-        raise NotReady(NOBODY)
+        raise NotReady(NOBODY.format(settings.reference))
     rows = [
         {"url": each.url, "set": bool(os.environ.get(each.url)), "events": list(each.events)}
         for each in receivers

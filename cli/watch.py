@@ -12,6 +12,7 @@ import typer
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.notify import NOBODY
+from evaluation.promotion.comparison import count as counted
 from resources.home import NotReady
 from resources.notify import deliver
 from resources.outbox import Notice
@@ -27,7 +28,8 @@ def command(
     """Send what `notify` of the profile asks for, from outside the daemon.
 
     It also tells of a night, a backup or a daemon that is absent. Run it from cron, or as a service
-    with `--every 60`. Each message is sent once. Exits 1 if a receiver could not be reached.
+    with `--every 60`. Each message is sent once. Exits 1 if a receiver could not be
+    reached, or its variable is not set.
     """
     import dagster as dg
 
@@ -36,7 +38,7 @@ def command(
 
     settings = Settings.read(profile)
     if not settings.profile.notify.receivers:
-        raise NotReady(NOBODY)
+        raise NotReady(NOBODY.format(settings.reference))
     settings.home.make()
     instance.prepare(settings.home, settings.profile.orchestration)
     while True:
@@ -50,7 +52,7 @@ def command(
             count, problems = deliver(settings, [away], now.timestamp())
             problems.append(text)
         if count:
-            print(f"{count} messages were sent", flush=True)
+            print(f"sent {counted(count, 'message')}", flush=True)
         for problem in problems:
             print(f"error: {problem}", file=sys.stderr, flush=True)
         if not every:

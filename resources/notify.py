@@ -22,7 +22,7 @@ KINDS: dict[Event, str] = {"promotion": "success", "refusal": "info", "retrainin
 
 def deliver(settings: Settings, notices: Sequence[Notice], now: float) -> tuple[int, list[str]]:
     """Send each receiver what it was not sent yet. Return how many messages were sent, and a
-    sentence for each receiver that could not be reached.
+    sentence for each receiver that could not be reached, or whose variable is not set.
 
     notices: all that hold at `now`, in seconds since 1970.
     """
@@ -34,7 +34,7 @@ def deliver(settings: Settings, notices: Sequence[Notice], now: float) -> tuple[
     for receiver in settings.profile.notify.receivers:
         ours = [notice for notice in notices if notice.event in receiver.events]
         outbox, due = _claimed(settings, receiver, ours, now, host)
-        problem = ""
+        problem = _unset(receiver)
         for notice in due:
             problem = problem or send(receiver, notice)
             outbox.settle(receiver.url, notice, now, sent=not problem)
@@ -47,17 +47,23 @@ def send(receiver: Receiver, notice: Notice) -> str:
     """Send one message. Return why it could not be sent, without the URL, which is secret."""
     import apprise
 
-    name, address = receiver.url, os.environ.get(receiver.url, "")
-    if not address:
-        return f"the environment variable {name} (notify.receivers) is not set"
+    name = receiver.url
+    if problem := _unset(receiver):
+        return problem
     sender = apprise.Apprise()
-    if not sender.add(address):
+    if not sender.add(os.environ[name]):
         return f"{name} (notify.receivers) is no URL that apprise knows"
     kind = KINDS.get(notice.event, "warning")
     title = f"ratchet: {notice.title}"
     if not sender.notify(title=title, body=notice.text or notice.title, notify_type=kind):
         return f"the service of {name} (notify.receivers) did not take the message"
     return ""
+
+
+def _unset(receiver: Receiver) -> str:
+    if os.environ.get(receiver.url):
+        return ""
+    return f"the environment variable {receiver.url} (notify.receivers) is not set"
 
 
 def _claimed(

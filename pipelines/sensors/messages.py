@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from evaluation.promotion.comparison import count as counted
 from pipelines.health import check
 from pipelines.notices import send_due
 from pipelines.sensors.sensor import sensor
@@ -22,4 +23,4 @@ def messages(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg
         check(settings, context.instance, now)
         return dg.SkipReason("`notify.receivers` of the profile names nobody")
     count, problems = send_due(settings, context.instance, now)
-    return dg.SkipReason("; ".join([f"{count} messages were sent", *problems]))
+    return dg.SkipReason("; ".join([f"sent {counted(count, 'message')}", *problems]))

@@ -230,8 +230,10 @@ def _explain(error: Any) -> str:
     if error["type"] == "string_pattern_mismatch" and "https" in error["ctx"]["pattern"]:
         return f"{where}: {error['input']!r} is no address: write it as http://host:port"
     if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        # For a section the whole input would not help: show it only for single values.
-        got = "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"
+        # Show single values only, not a section, and no URL: it may hold a password.
+        value = error["input"]
+        hidden = isinstance(value, dict) or "://" in str(value)
+        got = "" if hidden else f" (got {str(value)[:60]!r})"
         return f"{where}{': ' if where else ''}{error['msg'].removeprefix('Value error, ')}{got}"
     fields = _fields(error["loc"][:-1])
     near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from artifacts.section import Section
 
@@ -30,12 +31,22 @@ EVENTS: tuple[Event, ...] = get_args(Event)
 class Receiver(Section):
     """A place that messages are sent to, and the events that it is told of."""
 
-    url: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    url: str
     """Environment variable with an apprise URL, such as `mailto://…`, `slack://…`, `ntfy://…` or
     `json://host/path`. The URL holds secrets, so the profile only names the variable.
     """
     events: tuple[Event, ...] = EVENTS
     """Events by name; default: all."""
+
+    @field_validator("url")
+    @classmethod
+    def a_variable(cls, url: str) -> str:
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", url):
+            raise ValueError(
+                "name an environment variable that holds the URL, such as RATCHET_NOTIFY, not the "
+                "URL, which is secret"
+            )
+        return url
 
 
 class Notify(Section):

@@ -20,3 +20,24 @@ def test_an_unset_variable_is_named_without_a_url(
     )
     assert code == 1
     assert error == "error: the environment variable NOT_SET (notify.receivers) is not set\n"
+
+
+def test_a_url_in_the_profile_is_refused_and_not_printed(ratchet: Called, tmp_path: Path) -> None:
+    profile = tmp_path / "mine.yaml"
+    profile.write_text(
+        "extends: small\nnotify: {receivers: [{url: 'slack://token/#ops'}]}\n", encoding="utf-8"
+    )
+    code, _, error = ratchet(tmp_path / "home", "notify", "-p", str(profile))
+    assert code == 2
+    assert "environment variable" in error
+    assert "token" not in error
+
+
+def test_the_watch_names_a_variable_that_is_not_set_before_anything_happens(
+    ratchet: Called, tmp_path: Path
+) -> None:
+    profile = tmp_path / "mine.yaml"
+    profile.write_text("extends: small\nnotify: {receivers: [{url: NOT_SET}]}\n", encoding="utf-8")
+    code, _, error = ratchet(tmp_path / "home", "watch", "-p", str(profile))
+    assert code == 1
+    assert "NOT_SET (notify.receivers) is not set" in error

@@ -223,7 +223,7 @@ def test_the_daemon_sends_them_too(
     resources = RunContext.of(watched.settings).resources
     skip = messages(dg.build_sensor_context(instance=instance, resources=resources))
     assert isinstance(skip, dg.SkipReason)
-    assert skip.skip_message == "1 messages were sent"
+    assert skip.skip_message == "sent 1 message"
     assert ops.titles == ["version 1 (a) is the first champion"]
     assert kept_findings(watched.settings.home.path) is not None
 
