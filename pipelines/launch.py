@@ -138,7 +138,6 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
     home, profile = settings.home, settings.profile
     profile = profile.model_copy(update={"base": str(base)}) if base else profile
     home.make()
-    settings.remember()
     if profile.dataset:
         from assets.fetched_dataset import dataset_manifest
 
@@ -165,6 +164,7 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
         check_machines(profile)
         if warning := not_checked(profile):
             print(warning, file=sys.stderr)
+    settings.remember()
     instance.prepare(home, profile.orchestration)
     return profile
 

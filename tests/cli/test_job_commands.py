@@ -221,6 +221,7 @@ def test_a_run_that_still_trains_skips_the_memory_check(
     monkeypatch.setenv("DAGSTER_HOME", str(home.path / "dagster"))
     with pytest.raises(NotReady, match="memory"):
         prepare_run(Settings.read("small"))
+    assert not home.profile  # a refused start is not remembered
     trainer_lease.register_holder(home.path / "ray" / HOLDERS)
     assert prepare_run(Settings.read("small")).needs.memory_gib == 1000000
 
