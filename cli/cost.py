@@ -32,7 +32,8 @@ def command(
         raise typer.BadParameter(f"{month!r} is no month: give it as 2026-11") from error
     settings = Settings.read(profile)
     runs = costs(settings, now, month_of(day))
-    total, budget = Total.of(runs), settings.profile.cost.budget
+    total, cost = Total.of(runs), settings.profile.cost
+    budget = cost.budget
     if as_json:
         print_json({"runs": list(map(asdict, runs)), "total": asdict(total), "budget": budget})
         return
@@ -43,6 +44,11 @@ def command(
         table.add_row(run.run, *_cells(run, Total.of([run])))
     table.add_row(f"{day:%Y-%m}", *_cells(total, total))
     screen().print(table)
+    prices = (cost.gpu_hour, cost.cpu_hour, cost.gib_hour, cost.gib_month)
+    if not any((settings.profile.price_per_hour, *prices)):
+        print(
+            f"the profile {settings.reference} has no prices: set `price_per_hour` and `cost` there"
+        )
     if budget:
         print(f"budget {budget:g}, spent {100 * total.price / budget:.0f} %")
 
@@ -50,7 +56,7 @@ def command(
 def _cells(row: RunCost | Total, total: Total) -> list[str]:
     usage = row.usage
     hours = (usage.hours, usage.gpu, usage.cpu, usage.memory)
-    prices: list[Any] = [row.price or None, total.per_solved, total.per_point]
+    prices: list[Any] = [row.price or None, total.per_solved or None, total.per_point or None]
     return [f"{each:.2f}" for each in hours] + [
         "" if each is None else f"{each:.4g}" for each in prices
     ]

@@ -20,7 +20,7 @@ import sys
 from types import FrameType
 
 FAILED, WRONG, BUSY, INTERRUPTED = 1, 2, 3, 130
-PLACES = (PermissionError, IsADirectoryError, NotADirectoryError)
+PLACES = (PermissionError, IsADirectoryError, NotADirectoryError, FileNotFoundError)
 
 
 def main() -> None:

@@ -9,12 +9,13 @@ import typer
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from resources.home import NotReady
 from resources.settings import Settings
 
 
 def command(
     port: Annotated[
-        int, typer.Option(min=0, help="Serve them on this port; 0: print them once.")
+        int, typer.Option(min=0, max=65535, help="Serve them on this port; 0: print them once.")
     ] = 0,
     host: Annotated[str, typer.Option(help="Address that the port is opened on.")] = "127.0.0.1",
     profile: ProfileOption = None,
@@ -39,7 +40,12 @@ def command(
         if not port:
             print(generate_latest(registry).decode(), end="")
             return
-        start_http_server(port, host, registry)
+        try:
+            start_http_server(port, host, registry)
+        except OSError as error:
+            raise NotReady(
+                f"cannot bind port {port} on {host} ({error.strerror}): choose another with --port"
+            ) from error
         print(f"metrics on http://{host}:{port}/metrics", flush=True)
         while True:
             time.sleep(3600)

@@ -10,6 +10,7 @@ reads the ledger within a second.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import astuple, dataclass, fields, replace
@@ -115,7 +116,7 @@ class Ledger:
         place reveals that. Raises ValueError for another form.
         """
         number, _, expected = head.partition(":")
-        if not number.isdigit() or not expected:
+        if not number.isdigit() or not re.fullmatch("[0-9a-f]{64}", expected):
             raise ValueError(f"{head!r} is no head: give NUMBER:HASH, as it was printed")
         with self._database.reading() as cursor:
             hashes = recorded_hashes(cursor) if cursor and self._entries(cursor) else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -103,3 +104,23 @@ def test_an_untrainable_base_is_refused(ratchet: Called, tmp_path: Path) -> None
     assert "no config.json" in refused(
         ratchet, tmp_path / "home", "--set", f"base={tmp_path / 'base'}"
     )
+
+
+def test_metrics_name_a_port_that_is_in_use(ratchet: Called, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, error = ratchet(tmp_path, "metrics", "--port", port)
+    assert code == 2
+    assert f"cannot bind port {port}" in error
+
+
+def test_a_place_for_backups_that_cannot_be_made_is_named(ratchet: Called, tmp_path: Path) -> None:
+    code, _, error = ratchet(tmp_path, "backup", "/proc/nowhere")
+    assert code == 2
+    assert "/proc/nowhere: No such file or directory: check" in error
+
+
+def test_costs_without_prices_say_where_to_set_them(ratchet: Called, tmp_path: Path) -> None:
+    code, output, _ = ratchet(tmp_path, "cost", "--profile", "small")
+    assert code == 0
+    assert "set `price_per_hour`" in output

@@ -348,7 +348,7 @@ def test_a_ledger_that_was_written_anew_does_not_continue_a_kept_head(
     assert "entry 1 had another hash when its head was kept" in errors
 
 
-@pytest.mark.parametrize("head", ["1", "x:abc", ":"])
+@pytest.mark.parametrize("head", ["1", "x:abc", ":", "1:3dac6371"])
 def test_a_head_of_another_form_is_refused(
     home_builder: HomeBuilder, ratchet: Called, head: str
 ) -> None:
