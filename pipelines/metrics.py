@@ -1,4 +1,4 @@
-"""State of a home in Prometheus' form, read anew for each scrape.
+"""State of a home in Prometheus' form, read again for each scrape.
 
 In: the settings, Dagster's instance, the time. Out: metric families; `ratchet metrics` serves them.
 Labels are names of parts, kinds and states: never a problem, a program or a user.

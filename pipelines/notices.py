@@ -1,4 +1,4 @@
-"""What people have to hear of: read from the ledger, the releases, Dagster's history and the
+"""Notices for people: read from the ledger, the releases, Dagster's history and the
 findings about the home, so that a lost process loses no message.
 
 In: the settings, Dagster's instance, the time. Out: all notices that hold now; resources/notify.py
@@ -26,7 +26,7 @@ from resources.registry.releases import Releases
 from resources.run_context import KEY, PARTITION
 from resources.settings import Settings
 
-DAYS = 7  # what is older is not told any more
+DAYS = 7  # failed runs, skipped nights and retrainings that are older are left out
 LIMIT = 100  # runs, and ticks of a schedule, that are read
 DECISIONS: dict[str, tuple[Event, str]] = {  # kind of a ledger's entry -> event, title
     "install": ("promotion", "{} is the first champion"),
@@ -83,8 +83,8 @@ def notices(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> 
 
 
 def _decisions(settings: Settings) -> Iterator[Notice]:
-    """Promotions, refusals and rollbacks. A release tells of its rollback before the ledger has
-    it.
+    """Promotions, refusals and rollbacks. A release knows of its rollback before the ledger
+    does.
     """
     releases = Releases(settings.ledger.place).all()
     for release in releases:
@@ -140,7 +140,7 @@ def _why(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
 
 
 def _retrainings(instance: dg.DagsterInstance, after: datetime) -> Iterator[Notice]:
-    """Retrainings that sensors started. A retry of Dagster is none of its own."""
+    """Retrainings that sensors started. Dagster's own retries are left out."""
     for record in instance.get_run_records(dg.RunsFilter(created_after=after), limit=LIMIT):
         tags = record.dagster_run.tags
         if KEY in tags and "dagster/parent_run_id" not in tags:

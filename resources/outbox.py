@@ -13,7 +13,7 @@ from resources.config.notify import Event
 from resources.registry.ledger_database import Schema, database
 
 CLAIMED_S = 600.0  # after which a message counts as not sent: its sender was killed
-QUIET_S = 3600.0  # a state that ends and comes back sooner is not told again
+QUIET_S = 3600.0  # a state that ends and comes back sooner is not sent again
 KEPT_S = 90 * 86400.0  # that the record of a message stays, once its notice does not hold
 TABLE = (
     "CREATE TABLE IF NOT EXISTS notices (receiver TEXT NOT NULL, key TEXT NOT NULL, "
@@ -26,9 +26,9 @@ Row = tuple[str, float]  # claimed, sent, lasts or over; seconds since 1970
 
 @dataclass(frozen=True)
 class Notice:
-    """Something to be told once. key: names it for good.
+    """A message that each receiver gets once. key: its permanent name.
 
-    at: when it happened, in seconds since 1970; None for a state that lasts, which is told again if
+    at: when it happened, in seconds since 1970; None for a state that lasts, which is sent again if
     it has ended and comes back.
     """
 
@@ -54,8 +54,8 @@ class Outbox:
         """Return the notices that the caller has to send, and nobody else does meanwhile.
 
         notices: all that hold at `now`. host: with which the keys of the states begin that the
-        caller sees; those of other hosts are left as they are. A receiver is not told of what was
-        before it was known.
+        caller sees; those of other hosts are left as they are. A receiver gets nothing about
+        the time before it was known.
         """
         with self._database.writing() as cursor:
             rows = self._rows(cursor, receiver)

@@ -89,7 +89,7 @@ class Scorer:
         verdict: Callable[[T], Verdict],
         programs: bool = True,
     ) -> list[T]:
-        """Return the results of `ask`.
+        """Return the results of `run`.
 
         Retry in a new sandbox if it fails or gives no verdict at all. programs: whether a sandbox
         is needed.

@@ -1,4 +1,4 @@
-"""Who is told what: the section `notify` of the settings."""
+"""Receivers of messages: the section `notify` of the settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVENTS: tuple[Event, ...] = get_args(Event)
 
 
 class Receiver(Section):
-    """A place that messages are sent to, and the events that it is told of."""
+    """A place that messages are sent to, and the events that it gets."""
 
     url: str
     """Environment variable with an apprise URL, such as `mailto://…`, `slack://…`, `ntfy://…` or
@@ -55,7 +55,7 @@ class Notify(Section):
     """
 
     receivers: tuple[Receiver, ...] = ()
-    """Who is told what. Empty: nobody."""
+    """Receivers with their events. Empty: no message is sent."""
 
     @field_validator("receivers")
     @classmethod
