@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -44,7 +45,8 @@ def write(version: str, to: Path, settings: Settings, console: Console) -> int:
     script = to.with_name("check_certificate.py")
     shutil.copyfile(str(check_certificate.__file__), script)
     digest = check_certificate.hash_of(data["hashes"])
-    print_text(console, f"{to} is written. Check it: python3 {script} {to} {digest}")
+    check = shlex.join(["python3", str(script), str(to), digest])
+    print_text(console, f"{to} is written. Check it: {check}")
     return 0
 
 

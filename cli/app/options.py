@@ -11,7 +11,7 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         "-p",
-        help="Name or path of a profile; default: RATCHET_PROFILE or embedded.",
+        help="Name or path of a profile; default: RATCHET_PROFILE, the home's, or embedded.",
     ),
 ]
 SetOption = Annotated[

@@ -3,11 +3,13 @@
 Standard library only, and nothing of Ratchet: it may be copied to any machine. It recomputes the
 hashes, the scores and the paired test from the verdicts, and the decision from the test and its
 level. HASH: the certificate's hash as its maker published it.
-Exits 0 if all of it holds. Otherwise each line names what does not, and it exits 1.
+Exits 0 if all of it holds. Otherwise each line names what does not, and it exits 1. It exits 2 if
+the file cannot be read as JSON.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import sys
@@ -146,8 +148,15 @@ def _tango(won: int, lost: int, tasks: int, difference: float) -> float:
 
 
 def main() -> int:
-    certificate = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    found = list(faults(certificate, *sys.argv[2:3]))
+    parser = argparse.ArgumentParser(description="Recompute a certificate of promotion.")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("hash", nargs="?", default="", help="its hash, as its maker published it")
+    options = parser.parse_args()
+    try:
+        certificate = json.loads(options.file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        parser.error(f"{options.file}: {error}")
+    found = list(faults(certificate, options.hash))
     print("\n".join(found) or f"{certificate['kind']} holds: {hash_of(certificate['hashes'])}")
     return 1 if found else 0
 

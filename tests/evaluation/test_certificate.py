@@ -122,3 +122,15 @@ def test_the_script_needs_nothing_of_ratchet(tmp_path: Path) -> None:
     )
     assert result.stdout.startswith("promote holds: "), result.stderr
     assert len(script.read_text().splitlines()) <= 200
+
+
+@pytest.mark.parametrize("content", ["", "not JSON"])
+def test_another_file_is_refused_by_name(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "other.json"
+    if content:
+        file.write_text(content)
+    command = [sys.executable, str(check_certificate.__file__), str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "other.json: " in result.stderr
+    assert "Traceback" not in result.stderr
