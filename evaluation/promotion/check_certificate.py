@@ -156,7 +156,12 @@ def main() -> int:
         certificate = json.loads(options.file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         parser.error(f"{options.file}: {error}")
-    found = list(faults(certificate, options.hash))
+    found: list[str] = []
+    try:
+        for fault in faults(certificate, options.hash):
+            found.append(fault)  # what was found before it cannot be read is shown, too
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        found.append(f"{options.file}: not of a certificate's form ({error!r})")
     print("\n".join(found) or f"{certificate['kind']} holds: {hash_of(certificate['hashes'])}")
     return 1 if found else 0
 

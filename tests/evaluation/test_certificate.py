@@ -134,3 +134,17 @@ def test_another_file_is_refused_by_name(tmp_path: Path, content: str) -> None:
     assert result.returncode == 2
     assert "other.json: " in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_certificate_of_another_form_is_refused_with_its_faults(tmp_path: Path) -> None:
+    data = copy.deepcopy(made())
+    verdicts = data["comparisons"][0]["challenger"]
+    verdicts[next(iter(verdicts))] = [0, 0]
+    file = tmp_path / "other.json"
+    file.write_text(json.dumps(data))
+    command = [sys.executable, str(check_certificate.__file__), str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "comparisons: its hash" in result.stdout
+    assert "not of a certificate's form" in result.stdout
+    assert not result.stderr
