@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from cli.backup import UrlArgument, url_of
 from cli.display.screen import screen
 from evaluation.promotion.comparison import count
 from pipelines.watch.text import print_text
+from resources.home import Home, NotReady
 from resources.settings import Settings
 
 
@@ -42,6 +44,12 @@ def command(
     from resources.backup.restore import check, restore, restore_files
 
     settings = Settings.read(profile, unfinished=True)
+    if url and _is_of(settings.home, url):
+        backup = settings.profile.storage.backup or "URL"
+        raise NotReady(
+            f"{url} is a file of the home: give the place of the backups first, as in `ratchet "
+            f"restore {backup} {url}`"
+        )
     place, console = url_of(url, settings), screen()
     if dry_run:
         made = check(place, at)
@@ -68,6 +76,14 @@ def command(
                 f"{root}: set storage.root to it" if root else "the home: leave storage.root empty"
             )
             print_text(console, f"Artifacts are now in {then}")
+
+
+def _is_of(home: Home, name: str) -> bool:
+    """Return whether a name is of a file or folder in the home, where no backup can be."""
+    path = Path(name).absolute()
+    return path.is_relative_to(home.path.absolute()) or (
+        not path.exists() and (home.path / name).exists()
+    )
 
 
 COMMAND = Command("Run", command)

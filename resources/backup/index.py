@@ -75,7 +75,10 @@ def read(folder: Folder, id: str = "") -> Index:
     """
     known = ids(folder)
     if not known:
-        raise NotReady(f"{folder.url} holds no complete backup: `ratchet backup {folder.url}`")
+        raise NotReady(
+            f"{folder.url} holds no complete backup: give its place, or make one with `ratchet "
+            f"backup {folder.url}`"
+        )
     if id and id not in known:
         raise NotReady(f"{folder.url} holds no backup {id}: use one of {', '.join(known[-5:])}")
     name = f"{FOLDER}/{id or known[-1]}.json"

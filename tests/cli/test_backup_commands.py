@@ -50,6 +50,16 @@ def test_one_file_is_put_back(ratchet: Called, home: Path, tmp_path: Path) -> No
     assert ratchet(home, "registry", "verify")[0] == 0
 
 
+@pytest.mark.parametrize("as_path", [True, False])
+def test_a_file_without_the_place_of_the_backups_is_no_place(
+    ratchet: Called, home: Path, as_path: bool
+) -> None:
+    name = str(home / "promotions.db") if as_path else "promotions.db"
+    code, _, errors = ratchet(home, "restore", name)
+    assert code == 2
+    assert f"`ratchet restore URL {name}`" in errors
+
+
 @pytest.mark.parametrize("command", ["backup", "restore"])
 def test_without_a_place_the_setting_is_named(ratchet: Called, home: Path, command: str) -> None:
     code, _, errors = ratchet(home, command)
