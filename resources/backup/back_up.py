@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +26,14 @@ from artifacts.objects import Objects
 from artifacts.passport import ManifestIndex
 from artifacts.store import KINDS
 from resources.backup import index
-from resources.backup.databases import check_sqlite, copy_sqlite, is_companion, is_sqlite, servers
+from resources.backup.databases import (
+    Server,
+    check_sqlite,
+    copy_sqlite,
+    is_companion,
+    is_sqlite,
+    servers,
+)
 from resources.backup.index import Index, Stored
 from resources.home import FORMAT, Home, NotReady
 from resources.registry.ledger import Ledger, LedgerChanged, champion_of
@@ -86,7 +93,24 @@ class _Backup:
         self.new: dict[str, int] = {}
 
     def take_moment(self) -> None:
-        """Copy records and databases while no run begins and no decision is recorded."""
+        """Copy records and databases of one moment, while no run begins and no decision is
+        recorded. The dump of a server may take long: then others write again.
+        """
+        with ExitStack() as opened:
+            moments = self._hold_moment(opened)
+            for use, (server, name) in moments.items():
+                server.dump(self.stage / use, name)
+        for use in moments:
+            self.databases[use] = self._put(self.stage / use)
+        moment = self.stage / "moment"
+        for copy in _files(moment, set()):
+            name = copy.relative_to(moment).as_posix()
+            if is_sqlite(copy):
+                check_sqlite(copy, self.home.path / name)
+            self.files[name] = self._put(copy)
+
+    def _hold_moment(self, opened: ExitStack) -> dict[str, tuple[Server, str]]:
+        """Copy the files of the moment. Return the servers with its name, until `opened` ends."""
         ledger, moment = self.settings.ledger, self.stage / "moment"
         with locked(self.home.runs), ledger.held() as history:
             self.head = _continued(ledger, self.to)
@@ -104,15 +128,10 @@ class _Backup:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileNotFoundError):  # it was removed just now
                     copy_sqlite(path, copy) if is_sqlite(path) else shutil.copy2(path, copy)
-            for use, server in servers(self.settings.profile).items():
-                server.dump(self.stage / use)
-        for use in servers(self.settings.profile):
-            self.databases[use] = self._put(self.stage / use)
-        for copy in _files(moment, set()):
-            name = copy.relative_to(moment).as_posix()
-            if is_sqlite(copy):
-                check_sqlite(copy, self.home.path / name)
-            self.files[name] = self._put(copy)
+            return {
+                use: (server, opened.enter_context(server.moment()))
+                for use, server in servers(self.settings.profile).items()
+            }
 
     def take_files(self) -> None:
         """Take the other files of the home."""

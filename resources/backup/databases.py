@@ -6,7 +6,8 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -69,9 +70,25 @@ class Server:
     url: str
     password: str
 
-    def dump(self, target: Path) -> None:
-        """Write the database as it is at one moment. Raises NotReady."""
-        self._call("pg_dump", "--format=custom", f"--file={target}", f"--dbname={self.url}")
+    @contextmanager
+    def moment(self) -> Iterator[str]:
+        """Yield a name of the database as it is now, for a dump before the end. Raises NotReady."""
+        import psycopg2
+
+        try:
+            connected = psycopg2.connect(self.url, password=os.environ.get(self.password))
+        except psycopg2.OperationalError as error:
+            why = " ".join(str(error).split())
+            raise NotReady(f"{self.url} cannot be read ({why}): see its password") from error
+        with closing(connected) as connection, connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute("SELECT pg_export_snapshot()")
+            yield str(cursor.fetchone()[0])
+
+    def dump(self, target: Path, moment: str) -> None:
+        """Write the database as it was at this moment. Raises NotReady."""
+        how = ("--format=custom", f"--snapshot={moment}", f"--file={target}")
+        self._call("pg_dump", *how, f"--dbname={self.url}")
 
     def check_empty(self) -> None:
         """Raise NotReady if the database has a table."""

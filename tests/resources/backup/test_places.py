@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from evaluation.sampling import Sampling
 from resources.backup.databases import servers
 from resources.backup.restore import restore
 from resources.home import Home, NotReady
+from resources.registry.ledger_database import LEDGER
+from resources.run_record import SCHEMA
 from resources.settings import Settings
 from tests.artifacts.object_store import object_store
 from tests.pipelines.home_builder import HomeBuilder
@@ -63,6 +67,20 @@ def profile_on(tmp_path: Path, ledger: str, dagster: str, port: int) -> str:
     return str(path)
 
 
+def slow_dump(tmp_path: Path) -> Path:
+    """Return a folder with a pg_dump that first notes whether runs and ledger can be written."""
+    program = tmp_path / "bin" / "pg_dump"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\nfor url; do :; done\nfor key in "
+        f'{SCHEMA.lock} {LEDGER.lock}; do psql -tAc "SELECT pg_try_advisory_lock($key)" '
+        f'"${{url#--dbname=}}" >>{tmp_path}/free\ndone\nexec {shutil.which("pg_dump")} "$@"\n',
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    return program.parent
+
+
 def test_databases_on_a_server_are_dumped_and_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +105,9 @@ def test_databases_on_a_server_are_dumped_and_restored(
         with psycopg2.connect(f"{place}dagster_old") as connection:
             connection.cursor().execute("CREATE TABLE runs AS SELECT 'one' AS name")
         connection.close()
+        monkeypatch.setenv("PATH", f"{slow_dump(tmp_path)}:{os.environ['PATH']}")
         made = backed_up(old, url).index
+        assert (tmp_path / "free").read_text(encoding="utf-8").split() == ["t", "t", "t", "t"]
         assert set(made.databases) == {"ledger", "dagster"}
         with pytest.raises(NotReady, match=r"the profile nothing: give a profile"):
             restored(url, tmp_path / "without")
