@@ -37,7 +37,11 @@ from resources.services import (
 from resources.settings import Settings
 from resources.stage import PipelineStage
 from resources.stage_report import StageReport
-from resources.stage_retry import sandbox_failures_retried
+from resources.stage_retry import (
+    MAX_RUNTIME,
+    refuse_retry_of_overlong_run,
+    sandbox_failures_retried,
+)
 from sandbox.sandbox import Sandbox
 
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one per pipeline run
@@ -123,7 +127,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
     @property
     def time_limit(self) -> dict[str, str]:
         """Tags with which the daemon ends a retraining that started automatically."""
-        return {"dagster/max_runtime": f"{3600 * self.profile.automation.max_hours:.0f}"}
+        return {MAX_RUNTIME: f"{3600 * self.profile.automation.max_hours:.0f}"}
 
     def collect(self) -> list[Removal]:
         """Remove what nothing names any more, and return it. Call it within `collecting`."""
@@ -143,6 +147,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
             layer.get(key).partitions_def for key in layer.executable_asset_keys
         ):
             raise dg.Failure(NO_PARTITION.format(job=context.run.job_name), allow_retries=False)
+        refuse_retry_of_overlong_run(context.instance, context.run.tags)
         self.home.make()
         run = self.pipeline_run(context.run.tags)
         if trains and run.record.kind == "pipeline":
