@@ -21,7 +21,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "how-to").glob("*.md")),
 ]
 # The first words of indented blocks that are no commands.
-TEXTS = ("# Second largest", "skipped: ", "No cluster has run", "training:")
+TEXTS = ("# Second largest", "skipped: ", "No cluster has run", "training:", "# team", "| secret")
 FENCE = re.compile(r"^```(\w*)$")
 PRINTS = re.compile(r"`([^`]+)` prints$")
 NAMED = re.compile(r"^`([\w.]+\.\w+)`")  # a file whose content is the next fence
@@ -39,7 +39,10 @@ NOT_RUN = {
     r"ratchet reviewer records ": "needs the training above it: test_reviewer",
     r"ratchet solve problem.md --reviewer better": "needs the trained reviewer: test_reviewer",
     r"(\.venv/bin/)?ratchet gpu-acceptance ": "needs a GPU, or minutes: test_gpu_acceptance",
-    r"(kubectl|docker|ray) ": "no cluster, no image, no second Ray: test_manifests, test_replicas",
+    r"(kubectl|docker|ray|helm|for pod in) ": "no cluster, no image: test_chart, test_replicas",
+    r"(export RATCHET_NOTIFY|ratchet notify)": "needs a receiver: test_notify",
+    r"ratchet metrics --port": "serves until it is ended: test_bad_input",
+    r"ratchet (backup|restore) s3:": "needs a bucket: test_backup_commands",
     r"ratchet serve .*engine=ray": "needs that Ray: test_replicas",
     r"python3(\.12)? ": "installs gigabytes: test_bundle",
     r"ratchet data add bigcodebench ": "needs the published file: test_bigcodebench",
