@@ -41,6 +41,7 @@ NOT_RUN = {
     r"(\.venv/bin/)?ratchet gpu-acceptance ": "needs a GPU, or minutes: test_gpu_acceptance",
     r"(kubectl|docker|ray|helm|for pod in) ": "no cluster, no image: test_chart, test_replicas",
     r"(export RATCHET_NOTIFY|ratchet notify)": "needs a receiver: test_notify",
+    r"ratchet .*team.yaml": "needs a bucket and a database: test_chart, test_apart",
     r"ratchet metrics --port": "serves until it is ended: test_bad_input",
     r"ratchet (backup|restore) s3:": "needs a bucket: test_backup_commands",
     r"ratchet serve .*engine=ray": "needs that Ray: test_replicas",
