@@ -54,6 +54,15 @@ PIPELINE_ASSETS = (
 )
 
 
+# Parts of messages after which the run stays open: nothing is wrong with the run itself.
+NOT_COUNTED = (
+    "training already",
+    "lost the training lease",
+    "taken the training lease over",
+    "the training saved and ended",  # the month's budget is spent
+    "before this retry was ended",  # its time limit
+    "has no partition",
+)
 LIGHT = pod_tags(SETTINGS.profile, light=True)
 
 
@@ -68,7 +77,7 @@ def record_failure(context: dg.HookContext) -> None:
     """Record the cause in the pipeline run's record. After its second failure, the run ends as
     failed, and the next run starts from the beginning.
 
-    A failed evaluation of the run's checkpoint does not count.
+    A failed evaluation of the run's checkpoint does not count, nor do the causes NOT_COUNTED.
     """
     run_context: RunContext = context.resources.run_context
     error = context.op_exception
@@ -76,8 +85,7 @@ def record_failure(context: dg.HookContext) -> None:
         error = error.__cause__
     cause = " ".join(str(error).split())[:500]
     dagster_run = context.instance.get_run_by_id(context.run_id)
-    others = ("training already", "lost the training lease", "has no partition")
-    if dagster_run is not None and not any(each in cause for each in others):
+    if dagster_run is not None and not any(each in cause for each in NOT_COUNTED):
         run_context.pipeline_run(dagster_run.tags).fail(f"{context.op.name}: {cause}")
 
 
