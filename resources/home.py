@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,6 +174,16 @@ class Home:
                 f"RATCHET_HOME {self.path} cannot be written to ({error.strerror}): set "
                 "RATCHET_HOME to a folder of yours"
             ) from error
+
+    @property
+    def id(self) -> str:
+        """The home's own name, which stays the same for each host, container or pod that opens it,
+        and which no backup holds.
+        """
+        file = self.path / ".id"
+        if not file.exists():
+            write_atomic(file, uuid.uuid4().hex)
+        return file.read_text(encoding="utf-8")
 
     def full(self) -> str:
         """Return the message for a write that failed because the disk is full."""

@@ -7,7 +7,6 @@ next call.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,14 +25,14 @@ def deliver(settings: Settings, notices: Sequence[Notice], now: float) -> tuple[
 
     notices: all that hold at `now`, in seconds since 1970.
     """
-    count, problems, host = 0, list[str](), f"{socket.gethostname()} {settings.home.path} "
+    count, problems, home = 0, list[str](), f"{settings.home.id} "
     notices = [
-        replace(notice, key=f"{host}{notice.key}") if notice.at is None else notice
+        replace(notice, key=f"{home}{notice.key}") if notice.at is None else notice
         for notice in notices
     ]
     for receiver in settings.profile.notify.receivers:
         ours = [notice for notice in notices if notice.event in receiver.events]
-        outbox, due = _claimed(settings, receiver, ours, now, host)
+        outbox, due = _claimed(settings, receiver, ours, now, home)
         problem = _unset(receiver)
         for notice in due:
             problem = problem or send(receiver, notice)
@@ -67,12 +66,12 @@ def _unset(receiver: Receiver) -> str:
 
 
 def _claimed(
-    settings: Settings, receiver: Receiver, notices: Sequence[Notice], now: float, host: str
+    settings: Settings, receiver: Receiver, notices: Sequence[Notice], now: float, home: str
 ) -> tuple[Outbox, list[Notice]]:
     """Return the claimed notices with the record that has the claim."""
     outbox = Outbox(settings.home.records)
     try:
-        return outbox, outbox.claim(receiver.url, notices, now, host)
+        return outbox, outbox.claim(receiver.url, notices, now, home)
     except LedgerUnreachable:  # which people have to hear of
         spare = Outbox(settings.home.path / SPARE)
-        return spare, spare.claim(receiver.url, notices, now, host)
+        return spare, spare.claim(receiver.url, notices, now, home)

@@ -49,12 +49,12 @@ class Outbox:
         self._database = database(place, SCHEMA)
 
     def claim(
-        self, receiver: str, notices: Sequence[Notice], now: float, host: str = ""
+        self, receiver: str, notices: Sequence[Notice], now: float, home: str = ""
     ) -> list[Notice]:
         """Return the notices that the caller has to send, and nobody else does meanwhile.
 
-        notices: all that hold at `now`. host: with which the keys of the states begin that the
-        caller sees; those of other hosts are left as they are. A receiver gets nothing about
+        notices: all that hold at `now`. home: with which the keys of the states begin that the
+        caller sees; those of other homes are left as they are. A receiver gets nothing about
         the time before it was known.
         """
         with self._database.writing() as cursor:
@@ -63,7 +63,7 @@ class Outbox:
             known = rows.pop(KNOWN, ("", now))[1]
             holding = {notice.key for notice in notices}
             for key, (state, at) in rows.items():
-                if state == "lasts" and key.startswith(host) and key not in holding:
+                if state == "lasts" and key.startswith(home) and key not in holding:
                     changed[key] = ("over", now)
                 elif state in ("sent", "over") and now - at > KEPT_S and key not in holding:
                     self._delete(cursor, receiver, key)

@@ -183,11 +183,16 @@ def test_a_retraining_is_told_with_its_reason(
     assert body["message"] == "problems changed: own"
 
 
-def test_a_disk_without_room_for_a_night_is_told_once(
-    home_builder: HomeBuilder, instance: dg.DagsterInstance, ops: Receiver
+def test_a_disk_without_room_is_told_once_by_all_containers_of_a_home(
+    home_builder: HomeBuilder,
+    instance: dg.DagsterInstance,
+    ops: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     watched = Watched(home_builder, instance, "needs.disk_gib=1e9")
-    watched.send()
+    for container in ("daemon-1", "watch-1"):
+        monkeypatch.setattr("socket.gethostname", lambda name=container: name)
+        watched.send()
     assert ops.titles == ["disk is not well"]
 
 
