@@ -34,7 +34,7 @@ def _info(row: Row) -> Mapping[str, Any]:
 
 def read(row: Row, where: str) -> Record:
     """Read a row of `train.parquet` or `validation.parquet`."""
-    if "cod" not in (ability := row.get("ability") or "code"):  # code, coding, codegen
+    if "cod" not in str(ability := row.get("ability") or "code"):  # code, coding, codegen
         raise ProblemError(f"the ability is {ability!r}", "only code is judged here", where)
     if not row["reward_model"].get("ground_truth"):
         return rllm.read(_info(row), where)
