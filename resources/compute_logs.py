@@ -113,7 +113,7 @@ class StoredLogs(TruncatingCloudStorageComputeLogManager[DagsterInstance], Confi
         ]
 
     def download_url_for_type(self, log_key: Sequence[str], io_type: ComputeIOType) -> None:
-        """There is none: the store's addresses are not the browser's."""
+        """Return None: a browser cannot open the store's addresses."""
 
     def display_path_for_type(self, log_key: Sequence[str], io_type: ComputeIOType) -> str:
         return self.folder.at(_name(log_key, io_type))

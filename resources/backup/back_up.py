@@ -257,7 +257,7 @@ def _is_open(record: RunRecord) -> bool:
 
 def _continued(ledger: Ledger, to: Folder) -> str:
     """Return the ledger's head. Raises NotReady unless the ledger continues that of the last
-    backup: it is another home's, or the ledger was written anew.
+    backup: it is another home's, or the ledger was replaced.
     """
     number, content = ledger.head()
     last = index.read(to) if index.ids(to) else None

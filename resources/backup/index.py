@@ -71,7 +71,7 @@ def ids(folder: Folder) -> list[str]:
 def read(folder: Folder, id: str = "") -> Index:
     """Return the index of a backup; without an id of the newest one.
 
-    Raises NotReady where there is none, CorruptArtifact for one that was changed.
+    Raises NotReady without an index, CorruptArtifact for a changed one.
     """
     known = ids(folder)
     if not known:
