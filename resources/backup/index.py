@@ -6,6 +6,7 @@ last. The id is the time in UTC, so the ids are in order.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -88,5 +89,6 @@ def read(folder: Folder, id: str = "") -> Index:
 
 
 def write(folder: Folder, index: Index) -> None:
-    text = seal(index.model_dump_json(indent=1))
+    # pydantic's own JSON has U+FFFD for the bytes of a file name that are no UTF-8.
+    text = seal(json.dumps(index.model_dump(), indent=1))
     folder.put_bytes(text.encode(), f"{FOLDER}/{index.id}.json")
