@@ -2,7 +2,7 @@
 
 A model made from scratch learns from the embedded family, whose simulated author makes mistakes, so
 that reinforcement learning can improve on them. A named `base` learns from the verified problems of
-the split `demonstrations`; if no source has any, it stays unchanged. The warm-up trains all
+the splits that `warm_up.splits` names; if there is none, it stays unchanged. The warm-up trains all
 weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). On a CPU, and for a small model on
 one GPU, it runs in this process and resumes from its last state, at most half a minute old. Else
 verl's own SFT trainer runs it, on the Ray that trains, with the layout of the training.
@@ -54,7 +54,7 @@ def sft_checkpoint(
         artifact_config = config.model_dump(mode="json") | ({"mends": True} if correcting else {})
 
         def make(folder: Path) -> StageOutput:
-            problems = demonstrations(clean.path)
+            problems = demonstrations(clean.path, config.splits)
             if not problems and stage.profile.base:
                 return _as_it_is(base, folder)
             rows: Chats = [*chats(problems, stage.profile.base)]

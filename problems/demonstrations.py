@@ -10,16 +10,16 @@ from problems.schema import Problem
 from problems.stored import stored_problems
 
 
-def demonstrations(clean: Path) -> list[Problem]:
-    """Return the problems of the split `demonstrations` in a dataset's folder, in their order."""
-    return [problem for problem in stored_problems(clean) if problem.split == "demonstrations"]
+def demonstrations(clean: Path, splits: Sequence[str] = ("demonstrations",)) -> list[Problem]:
+    """Return the problems of these splits in a dataset's folder that have a solution, in order."""
+    return [each for each in stored_problems(clean) if each.split in splits and each.solutions]
 
 
 def demonstration(problem: Problem) -> str:
     """Return the program that the problem is taught with: its first solution, which verification
     ran. The embedded family has an author who makes mistakes instead (compositional.py).
     """
-    if "composition" in problem.extra:
+    if "composition" in problem.extra and problem.split == "demonstrations":
         return str(problem.extra["demonstration"])
     return problem.solutions[0]
 

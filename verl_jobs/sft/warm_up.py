@@ -43,6 +43,10 @@ class WarmUp(Section):
 
     seed: NonNegativeInt = 1
     """Seed of the order of the batches."""
+    splits: tuple[Literal["demonstrations", "train"], ...] = ("demonstrations",)
+    """Whose first solutions it learns from; add `train` where a pretrained model does not know the
+    form of the answers yet.
+    """
     steps: PositiveInt = 600
     """Optimizer steps."""
     batch: PositiveInt = 16
