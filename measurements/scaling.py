@@ -1,7 +1,7 @@
 """Speed and memory of a training step, by the number of ranks and by algorithm.
 
     python -m measurements.scaling                                  1 and 2 ranks on a CPU
-    python -m measurements.scaling --ranks 1 --algorithms ppo grpo rloo remax dapo        by algorithm
+    python -m measurements.scaling --ranks 1 --algorithms ppo grpo rloo remax dapo      by algorithm
     python -m measurements.scaling --engine vllm --base MODEL --ranks 1 2 4 8     the same on GPUs
 
 Each training has the same problems and the same batch: rollouts, sandbox, update and transfer of
