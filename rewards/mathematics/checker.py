@@ -15,6 +15,8 @@ from typing import Any
 import sympy
 from math_verify import LatexExtractionConfig, parse, verify
 
+from rewards.mathematics.units import asked, quantity
+
 LATEX = [LatexExtractionConfig(boxed_match_priority=0)]  # plain text would be read by `eval`
 _FORMULA = re.compile(r"\$\$?(.+?)\$\$?|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
 _FONT = re.compile(r"\\(?:text|textbf|mbox|mathrm|mathbf)\s*\{([^{}]*)\}")
@@ -48,6 +50,13 @@ def accepted(reference: str, answer: str, statement: str = "", any_form: bool = 
     """
     if same_text(reference, answer):
         return True
+    (number, unit), (given_number, given_unit) = quantity(reference), quantity(answer)
+    if given_unit and (wanted := unit or asked(statement)):
+        if given_unit != wanted:
+            return False
+        reference, answer = number, given_number
+        if same_text(reference, answer):
+            return True
     if re.fullmatch("[0-9]*[A-Z][0-9A-Z]+", reference):  # letters would commute
         return False
     right, given = _parsed(reference), _parsed(answer)

@@ -138,3 +138,29 @@ def test_text_is_compared_without_fonts_but_letters_do_not_commute() -> None:
     assert accepted("\\text{east}", "east")
     assert not accepted("CBA", "ABC")
     assert not accepted("12", "1 2")
+
+
+@pytest.mark.parametrize(
+    ("right", "answer", "question", "equal"),
+    [
+        ("5 \\text{ miles}", "5 m", "", False),
+        ("5 \\text{ miles}", "5 mi", "", True),
+        ("5 \\text{ miles}", "5 \\text{ miles per hour}", "", False),
+        ("5 \\text{ miles}", "5", "", True),
+        ("5", "5 m", "How many miles is it?", False),
+        ("5", "5 m", "How many metres are 500 cm?", True),
+        ("5", "5 miles", "How far is it?", True),
+        ("12 \\text{ square feet}", "12 \\text{ ft}^2", "", True),
+        ("12 \\text{ square feet}", "12 \\text{ ft}", "", False),
+        ("3 kg", "3 g", "", False),
+        ("3 kg", "3 kilograms", "", True),
+        ("60 mph", "60 \\text{ miles per hour}", "", True),
+        ("7 \\text{ p.m.}", "7 \\text{ a.m.}", "", False),
+        ("5m", "5m", "", True),  # a variable
+        ("5M", "5 \\text{ m}", "", False),
+    ],
+)
+def test_a_unit_is_compared_and_may_be_left_out(
+    right: str, answer: str, question: str, equal: bool
+) -> None:
+    assert accepted(right, answer, question) is equal

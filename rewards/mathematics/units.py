@@ -1,0 +1,96 @@
+"""The unit of measure at the end of an answer, so that 5 metres are not taken for 5 miles.
+
+math-verify ignores units. In: texts, in LaTeX or plain. Out: the number and its unit under one name
+for all spellings. Units are compared, not converted.
+"""
+
+from __future__ import annotations
+
+import re
+
+SPELLINGS = {
+    "millimetre": "mm millimeter millimetre",
+    "centimetre": "cm centimeter centimetre",
+    "metre": "m meter metre",
+    "kilometre": "km kilometer kilometre",
+    "mile": "mi mile",
+    "yard": "yd yard",
+    "foot": "ft foot feet",
+    "inch": "in inch inche",
+    "second": "s sec second",
+    "minute": "min minute",
+    "hour": "h hr hrs hour",
+    "day": "day",
+    "week": "week",
+    "month": "month",
+    "year": "yr yrs year",
+    "milligram": "mg milligram",
+    "gram": "g gram",
+    "kilogram": "kg kilogram",
+    "tonne": "t ton tonne",
+    "pound": "lb lbs pound",
+    "ounce": "oz ounce",
+    "millilitre": "ml milliliter millilitre",
+    "litre": "l liter litre",
+    "gallon": "gal gallon",
+    "cent": "cent",
+    "dollar": "dollar usd",
+    "euro": "eur euro",
+    "degree": "degree",
+    "radian": "rad radian",
+    "before noon": "am a.m.",
+    "after noon": "pm p.m.",
+    "hour mile per": "mph",
+    "hour kilometre per": "kph",
+}
+UNITS = {
+    form: unit
+    for unit, spellings in SPELLINGS.items()
+    for spelling in spellings.split()
+    for form in (spelling, f"{spelling}s" if len(spelling) > 2 else spelling)
+}
+BETWEEN = {
+    "square": "2",
+    "sq": "2",
+    "²": "2",
+    "2": "2",
+    "cubic": "3",
+    "cu": "3",
+    "³": "3",
+    "3": "3",
+}
+WORDS = UNITS | BETWEEN | {"per": "per", "/": "per"}
+
+
+def _any(words: dict[str, str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_FONT = re.compile(r"\\(?:text|textbf|mbox|mathrm|mathbf)\s*\{([^{}]*)\}|\\[ ,;:!]|~")
+_UNIT = re.compile(
+    r"(.*[\d})])\s*\$?\s*\b(?=[a-z])(?!(?-i:[A-KM-Z]\b))"  # a capital is a variable
+    rf"((?:(?:/|(?:{_any(WORDS)})(?![^\W\d_]))[\s^{{}}.]*)+)\$?\.?",
+    re.IGNORECASE | re.DOTALL,
+)
+_WORD = re.compile(_any(WORDS))
+_ASKED = re.compile(
+    rf"\bhow many ({_any(UNITS)})\b(?!\s+per\b)|"
+    rf"\bin ({_any(UNITS)})(?=\s*[?.,]|\s+(?:is|are|does|did|will|was)\b)",
+    re.IGNORECASE,
+)
+
+
+def quantity(text: str) -> tuple[str, str]:
+    """Return the number and the unit at the end of an answer; "" for a unit that is unknown."""
+    plain = _FONT.sub(lambda found: f" {found[1] or ''} ", text)
+    if not (found := _UNIT.fullmatch(plain.strip())):
+        return text, ""
+    return found[1].strip(), " ".join(
+        sorted(WORDS[word] for word in _WORD.findall(found[2].lower()))
+    )
+
+
+def asked(statement: str) -> str:
+    """Return the unit that a question asks for; "" if it asks for none, or names several."""
+    units = {UNITS["".join(names).lower()] for names in _ASKED.findall(statement)}
+    return units.pop() if len(units) == 1 else ""
