@@ -9,6 +9,7 @@ import ast
 import builtins
 import keyword
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from artifacts.parsing import parse as parse
@@ -146,17 +147,9 @@ def used_by(source: str, entry_point: str) -> str:
     """
     name = entry_point.partition("(")[0]
     tree = tree_of(source) if name and len(DEFINITION.findall(source)) > 1 else None
-    bound = {name: node for node in (tree.body if tree else ()) for name in _binds(node)}
-    if name not in bound:
+    if tree is None or not (kept := reached(tree, [name])):
         return source
-    reached, waiting = {name}, [name]
-    while waiting:
-        names = {each.id for each in ast.walk(bound[waiting.pop()]) if isinstance(each, ast.Name)}
-        new = (names & bound.keys()) - reached
-        reached |= new
-        waiting += new
     lines = source.split("\n")
-    kept = dict.fromkeys(node for name, node in bound.items() if name in reached)
     starts = [
         min([node, *getattr(node, "decorator_list", ())], key=lambda n: n.lineno) for node in kept
     ]
@@ -167,7 +160,22 @@ def used_by(source: str, entry_point: str) -> str:
     )
 
 
-def _binds(node: ast.stmt) -> list[str]:
+def reached(tree: ast.Module, roots: Iterable[str]) -> list[ast.stmt]:
+    """Return what binds these names in a module, and the names that it uses, and so on."""
+    bound = {name: node for node in tree.body for name in binds(node)}
+    waiting, names = [*roots], set[str]()
+    while waiting:
+        if (name := waiting.pop()) in bound and name not in names:
+            names.add(name)
+            waiting += names_in(bound[name])
+    return list(dict.fromkeys(node for name, node in bound.items() if name in names))
+
+
+def names_in(node: ast.AST) -> list[str]:
+    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+
+
+def binds(node: ast.stmt) -> list[str]:
     """Return the names that a statement of a module binds."""
     match node:
         case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):

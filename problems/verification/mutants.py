@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
-from problems.syntax import parse
+from problems.syntax import binds, names_in, parse, reached
 
 # A larger number is a modulus, a bound or an infinity: adding one to it seldom matters.
 LARGE = 10_000
@@ -34,7 +34,6 @@ COMPARISONS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # A change there is not seen by a test: types, decorators, messages of assertions.
 UNSEEN = ("annotation", "returns", "msg", "decorator_list", "type")
 SAMPLE = "sample"  # the kind of a program that a model wrote
@@ -55,13 +54,12 @@ class Mutant:
 
 
 class _Site(NamedTuple):
-    """A place for a mistake: `new` replaces the node's field, or item `at` of it."""
+    """A place for a mistake: `new` replaces the node's field."""
 
     kind: str
     node: ast.AST
     field: str
     new: Any
-    at: int | None = None
 
 
 def mutants(source: str, most: int, entry_point: str | None = None) -> list[Mutant]:
@@ -71,43 +69,27 @@ def mutants(source: str, most: int, entry_point: str | None = None) -> list[Muta
     """
     try:
         tree = parse(source)
-        compiled = {_code(ast.unparse(tree))}
+        compiled = {_compiled(tree)}
         result: list[Mutant] = []
         for site in _ordered(list(_sites(tree, entry_point or "")), source)[: TRIES * most]:
             if len(result) == most:
                 break
-            old = _put(site, site.new)
-            text = ast.unparse(tree)
-            _put(site, old)
-            if (code := _code(text)) not in compiled:
+            old = getattr(site.node, site.field)
+            setattr(site.node, site.field, site.new)
+            if (code := _compiled(tree)) not in compiled:
                 compiled.add(code)
                 what = f"{_words(old)} becomes {_words(site.new)}"
-                result.append(Mutant(text, site.kind, getattr(site.node, "lineno", 0), what))
+                line = getattr(site.node, "lineno", 0)
+                result.append(Mutant(ast.unparse(tree), site.kind, line, what))
+            setattr(site.node, site.field, old)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
         return []
     return result
 
 
-def _put(site: _Site, value: Any) -> Any:
-    """Put a value in its place in the tree; return what was there."""
-    old = getattr(site.node, site.field)
-    if site.at is None:
-        setattr(site.node, site.field, value)
-        return old
-    replaced, old[site.at] = old[site.at], value
-    return replaced
-
-
-def _code(source: str) -> str:
-    """Return what a source compiles to, without line numbers. Constants fold, dead code goes."""
-    return _shown(compile(source, "", "exec", dont_inherit=True, optimize=0))
-
-
-def _shown(code: Any) -> str:
-    if not hasattr(code, "co_code"):
-        return f"{type(code)} {code!r}"  # 1 == True
-    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_exceptiontable)
-    return repr((code.co_code, names, [_shown(constant) for constant in code.co_consts]))
+def _compiled(tree: ast.Module) -> Any:
+    """Return a code object: equal where constants fold to the same, or only dead code differs."""
+    return compile(tree, "", "exec", dont_inherit=True, optimize=0)
 
 
 def _ordered(sites: list[_Site], source: str) -> list[_Site]:
@@ -122,14 +104,14 @@ def _ordered(sites: list[_Site], source: str) -> list[_Site]:
 
 
 def _sites(tree: ast.Module, entry_point: str) -> Iterator[_Site]:
-    """Yield the sites in functions that the entry point, or code outside functions, reaches."""
-    skipped = _unreached(tree, entry_point)
-    stack: list[ast.AST] = [tree]
+    """Yield the sites in what the entry point, or code outside definitions, reaches."""
+    plain = [node for node in tree.body if not binds(node)]
+    roots = [*entry_point.replace("()", "").split("."), *chain(*map(names_in, plain))]
+    stack: list[ast.AST] = [*plain, *reached(tree, roots)]
     while stack:
         node = stack.pop()
-        if node not in skipped:
-            yield from _mistakes(node)
-            stack += _children(node)
+        yield from _mistakes(node)
+        stack += _children(node)
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
@@ -145,42 +127,14 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
                 yield child
 
 
-def _unreached(tree: ast.Module, entry_point: str) -> set[ast.AST]:
-    """Return the functions, classes and data of the module that are not reached by name.
-
-    A dunder method is reached with its class.
-    """
-    names = {node: node.name for node in ast.walk(tree) if isinstance(node, DEFINITIONS)} | {
-        node: node.targets[0].id
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    unreached = {node for node, name in names.items() if not name.startswith("__")}
-    used = _used_names(tree, unreached) | {*entry_point.replace("()", "").split(".")}
-    while live := {node for node in unreached if names[node] in used}:
-        unreached -= live
-        used = used.union(*(_used_names(node, unreached) for node in live))
-    return {*unreached}
-
-
-def _used_names(node: ast.AST, without: set[Any]) -> set[str]:
-    """Return the names that a node uses outside the nodes to leave out."""
-    names, stack = set[str](), [*ast.iter_child_nodes(node)]
-    while stack:
-        part = stack.pop()
-        if part not in without:
-            names.add(getattr(part, "id", "") or getattr(part, "attr", ""))
-            stack += ast.iter_child_nodes(part)
-    return names
-
-
 def _mistakes(node: ast.AST) -> Iterator[_Site]:
     match node:
         case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in OPERATORS:
             yield _Site("operator", node, "op", OPERATORS[type(op)]())
         case ast.Compare(ops=comparisons):
-            for at, comparison in enumerate(comparisons):
-                yield _Site("comparison", node, "ops", COMPARISONS[type(comparison)](), at)
+            for at, old in enumerate(comparisons):
+                new = [*comparisons[:at], COMPARISONS[type(old)](), *comparisons[at + 1 :]]
+                yield _Site("comparison", node, "ops", new)
         case ast.BoolOp(op=op):
             yield _Site("boolean", node, "op", ast.Or() if isinstance(op, ast.And) else ast.And())
         case ast.Constant(value=bool() as value):
@@ -194,11 +148,14 @@ def _mistakes(node: ast.AST) -> Iterator[_Site]:
             # Any test rejects a function that lacks its only return.
             for part in returns if len(returns) > 1 else ():
                 if part.value and not isinstance(part.value, ast.Constant):
-                    yield _Site("return", part, "value", ast.Constant(None))
+                    none = ast.copy_location(ast.Constant(None), part.value)
+                    yield _Site("return", part, "value", none)
 
 
 def _words(part: Any) -> str:
-    """Return a short text for a node, operator or value."""
+    """Return a short text for a node, operators or a value."""
+    if isinstance(part, list):
+        return ", ".join(map(_words, part))
     if isinstance(part, (ast.operator, ast.cmpop, ast.boolop)):
         return type(part).__name__
     text = ast.unparse(part) if isinstance(part, ast.AST) else repr(part)
