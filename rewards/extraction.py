@@ -3,97 +3,43 @@
 Rewards, scores, the gateway and agents use this module, so that they never disagree.
 
 A completion is a thought, if the model writes one, then an answer: Markdown with blocks, or a bare
-program. Blocks are fenced as in CommonMark 0.31.2, section 4.5, in list items and quotations too.
+program (`blocks.py`).
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import re
-from bisect import bisect
-from collections.abc import Iterator
-from functools import cache, lru_cache
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from artifacts.parsing import parse
-from problems.syntax import tree_of
+from problems.syntax import BLOCKS as PARTS
+from problems.syntax import IMPORTS
+from rewards.blocks import (
+    BEGIN,
+    PARSED,
+    after_thought,
+    blocks_of,
+    free_names,
+    indented,
+    outside,
+    parsed,
+)
 
-# A model thinks between these. The prompt may have opened the thought. A tag inside a line, as in
-# `text.split("</think>")`, belongs to a program.
-_OPEN = r"<think>|<thinking>|<thought>|<reasoning>|\[THINK\]|<\|begin_of_thought\|>"
-_CLOSE = r"</think>|</thinking>|</thought>|</reasoning>|\[/THINK\]|<\|end_of_thought\|>"
-_TAG = re.compile(
-    rf"^[ \t]*+(?:(?P<open>{_OPEN})|(?:{_CLOSE}))|(?:{_CLOSE})(?=[ \t\r]*+$)", re.MULTILINE
-)
-_WORDS = ("think", "THINK", "thought", "reasoning")  # one is in each tag; quick to look for
-_FENCE = re.compile(
-    r"^(?:(?P<lead>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+)(?=[`~])"  # of a list item
-    r"|[^\n`]*+(?:`{1,2}+(?!`)[^\n`]*+)*+(?=`))"  # or quotation, or a sentence on the same line
-    r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n`]*+)$",
-    re.MULTILINE,
-)
-_PYTHON = re.compile(r"\{?[ .]*(?:i?python|(?:[\w./-]+\.)?py)[\d.]*(?![\w-])", re.IGNORECASE)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SPAN = re.compile(r"(`++)(?:python|py)?[ \t]*+([^\n`]++)\1(?!`)")
 _INPUT = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\s*\(\s*0\b|\bfileinput\b|\bos\.read\b")
-# How a bare program may begin.
-_STATEMENT = re.compile(r"@|(?:from|import|def|class|async|for|while|if|with|try)\b")
-_BEGIN = re.compile(rf"{_STATEMENT.pattern}|[A-Za-z_][\w, .]*(?:[-+*/|&]?=|\()")
 # Lines before and after a program, as MBPP's prompt shows them; Python reads a list.
 _MARK = re.compile(r"[ \t]*\[(BEGIN|DONE)\][ \t]*$", re.MULTILINE)
-# The most that one completion is worth: characters to parse, blocks and lines to try.
-PARSED, BLOCKS, LINES = 200_000, 100, 400
-
-
-class Block(NamedTuple):
-    """A fenced block of an answer."""
-
-    fence: re.Match[str]  # its first line
-    stop: int  # offset at which its content ends
-    end: int  # offset after its closing fence
-    closed: bool = True
-
-    @property
-    def begin(self) -> int:
-        return self.fence.start()
-
-    @property
-    def python(self) -> bool | None:
-        """Whether the info string says that it is Python; None: it names another language."""
-        info = self.fence["info"].strip()
-        return bool(_PYTHON.match(info)) or (None if info and not self._first_line else False)
-
-    @property
-    def content(self) -> str:
-        """The text between the fences, without the indentation or marks of the list item or
-        quotation that it is in. Code may begin on the line of the opening fence, and end on that
-        of the closing one.
-        """
-        return self._first_line + self._rest
-
-    @property
-    def _first_line(self) -> str:
-        """The code on the line of the opening fence."""
-        info = self.fence["info"].strip()
-        language = _PYTHON.match(info)
-        line = f"{info[language.end() if language else 0 :].strip()}\n"
-        if not _BEGIN.match(line) or (tree := _tree(line + self._rest)) is None:
-            return ""
-        rest = _tree(self._rest)
-        needed = rest is None or _STATEMENT.match(line) or _foreign(tree) < _foreign(rest)
-        return line if needed else ""
-
-    @property
-    def _rest(self) -> str:
-        lead, rest = self.fence["lead"], self.fence.string[self.fence.end() + 1 : self.stop]
-        if lead and ">" in lead:
-            rest = re.sub(r"^[ \t]*(?:>[ \t]?)+", "", rest, flags=re.MULTILINE)
-        # a model may indent the fence alone: the first line decides
-        elif lead and (first := re.search(r"^([ \t]*)\S", rest, re.MULTILINE)):
-            width = min(len(lead), len(first[1]))
-            rest = re.sub(rf"^[ \t]{{0,{width}}}", "", rest, flags=re.MULTILINE)
-        code, closing, _ = rest.partition(self.fence["fence"])
-        return code if closing and _tree(rest) is None else rest
+# Tags around a bare program, and special tokens.
+_WRAP = re.compile(
+    r"^[ \t]*(?:</?(?:answer|response|output|solution|code)>|<\|\w+\|>)"
+    r"|(?:</(?:answer|response|output|solution|code)>|<\|\w+\|>)[ \t\r]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+# The most that one completion is worth: blocks and lines to try.
+BLOCKS, LINES = 100, 400
 
 
 @lru_cache(maxsize=1024)  # judge, reward and record ask for the same completion
@@ -101,10 +47,11 @@ def extract_code(text: str, entry_point: str | None = None) -> str:
     """Return the program of a completion: the last block that can be the answer.
 
     With an entry point (`add`, `Solution().add`) that is a block that defines it, otherwise one
-    that reads the input and needs no other block. So an example call, output or an empty block does
-    not replace the program before it, and a correction does. Without such a block the last one of
-    code is returned, without blocks the part of the text that is Python, else the text. "" for a
-    thought that does not end.
+    that reads the input, if possible one that needs no other block. Functions, classes and imports
+    that it needs are taken of other blocks. So an example call, output or an empty block does not
+    replace the program before it, and a correction does. Without such a block the last one of code
+    is returned, without blocks the part of the text that is Python, else the text. "" for a thought
+    that does not end.
 
     Accepts any text, such as 10 MB (time is linear) or lone surrogates.
     """
@@ -112,24 +59,63 @@ def extract_code(text: str, entry_point: str | None = None) -> str:
 
 
 def _program(answer: str, entry_point: str | None) -> str:
-    if _tree(answer):
+    if parsed(answer):
         return answer  # a bare program, perhaps with a fence inside a docstring
-    blocks = list(_blocks(answer))
+    blocks = list(blocks_of(answer))
+    last = blocks[-BLOCKS:]
     ranked = [
         (_rank(block.content, entry_point, block.python), block)
-        for block in blocks[-BLOCKS:]
+        for block in last
         if block.python is not None
     ]
     rank, best = max(reversed(ranked), key=lambda each: each[0], default=((False,), None))
+    if best and rank[0] and not entry_point:
+        return best.content
+    if best and rank[0 if entry_point else 1]:
+        others = [block.content for _, block in ranked if block is not best]
+        code = _with_helpers(best.content, others)
+        if rank[0] or _rank(code, None)[0]:
+            return code
     bare = ""
-    if best and not best.closed and not rank[0] and entry_point:
+    if best and not best.closed and entry_point:
         bare = _bare(best.content, entry_point)  # prose may follow where no fence ends the code
-    if not bare and not rank[0]:
-        outside = _outside(answer, blocks)
-        bare = _bare(outside, entry_point) or _span(outside, entry_point)
+    if not bare:
+        rest = _WRAP.sub("\n", outside(answer, blocks))
+        bare = _bare(rest, entry_point) or _bare(indented(rest), entry_point)
+        bare = bare or _span(rest, entry_point)
         if best and not entry_point and _rank(bare, None) <= rank:
             bare = ""
+    # a block that is called something else, such as `text`
+    named = (block.content for block in reversed(last) if block.python is None)
+    bare = bare or next((code for code in named if _rank(code, entry_point)[0]), "")
     return bare or (best.content if best else answer)
+
+
+def _with_helpers(code: str, others: Iterable[str]) -> str:
+    """Return a program after the functions, classes and imports that it needs of other blocks."""
+    tree = parsed(code)
+    missing = free_names(tree) if tree and "__future__" not in code else set()
+    known = {
+        name: node
+        for tree in filter(None, map(parsed, others))
+        for node in tree.body
+        for name in _names(node)
+    }
+    helpers = list[ast.stmt]()
+    while found := dict.fromkeys(known.pop(name) for name in sorted(missing & known.keys())):
+        helpers = [*found, *(node for node in helpers if node not in found)]
+        missing = set().union(*map(free_names, found))
+    return "".join(f"{ast.unparse(node)}\n\n" for node in helpers) + code
+
+
+def _names(node: ast.stmt) -> list[str]:
+    """Return the names that a definition or import binds."""
+    match node:
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            return [alias.asname or alias.name.partition(".")[0] for alias in names]
+        case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+            return [name]
+    return []
 
 
 def _unmarked(code: str) -> str:
@@ -138,117 +124,93 @@ def _unmarked(code: str) -> str:
     They stay where the program defines these names, or where only a text has them.
     """
     marks = set(_MARK.findall(code)) if len(code) <= PARSED else set()
-    tree = _tree(code) if marks else None
-    return _MARK.sub("", code) if tree and marks & _foreign(tree) else code
+    tree = parsed(code) if marks else None
+    return _MARK.sub("", code) if tree and marks & free_names(tree) else code
 
 
-def after_thought(text: str) -> str:
-    """Return what follows the model's thoughts; "" if one does not end."""
-    if not any(word in text for word in _WORDS) or not _TAG.search(text):
-        return text
-    blocks = list(_blocks(text))
-    begins = [block.begin for block in blocks]
-    program = cache(lambda at: blocks[at].closed and _tree(blocks[at].content) is not None)
-    answer = at = 0
-    while tag := _TAG.search(text, at):
-        at = tag.end()
-        before = bisect(begins, tag.start()) - 1
-        if before >= 0 and tag.start() < blocks[before].end and program(before):
-            continue
-        if tag["open"]:
-            if not (close := re.compile(_CLOSE).search(text, at)):
-                return ""
-            at = close.end()
-        answer = at
-    return text[answer:]
-
-
-def _blocks(text: str) -> Iterator[Block]:
-    """Yield the fenced blocks in order. A language begins a new block, even inside an open one."""
-    opened: re.Match[str] | None = None
-    for fence in _FENCE.finditer(text):
-        info = fence["info"].strip()
-        if fence["lead"] is None:
-            ended = not opened or opened["fence"] in text[opened.end() : fence.start("fence")]
-            if not ended or (info and not _PYTHON.fullmatch(info)):
-                continue  # part of the program, or of the sentence
-        elif opened and len(fence["lead"]) > len(opened["lead"] or "") + 3:
-            continue  # part of the program, such as its docstring
-        if opened and not info and fence["fence"].startswith(opened["fence"]):
-            yield Block(opened, fence.start(), fence.end())
-            opened = None
-        elif not opened or info:
-            if opened and opened["fence"] in text[opened.end() : fence.start()]:
-                yield Block(opened, fence.start(), fence.start(), closed=False)
-            opened = fence
-    if opened:
-        yield Block(opened, len(text), len(text), closed=False)
-
-
-def _rank(code: str, entry_point: str | None, python: bool = False) -> tuple[bool, ...]:
+def _rank(code: str, entry_point: str | None, python: bool | None = None) -> tuple[bool, ...]:
     """Return how well a block answers: the highest tuple is the best."""
-    tried = _defines(code, entry_point) if entry_point else bool(_INPUT.search(code))
-    tree = _tree(code)
-    whole = tree is not None and (bool(entry_point) or not _foreign(tree))
-    statements = tree.body if tree and whole else []
-    works = any(
-        not isinstance(node, ast.Expr | ast.Assert) and not _is_stub(node) for node in statements
-    )
+    tree = parsed(code)
+    tried = _defines(code, tree, entry_point) if entry_point else _reads_input(code, tree)
+    whole = tree is not None and (bool(entry_point) or not free_names(tree))
+    works = any(_works(node, bool(entry_point)) for node in (tree.body if tree and whole else ()))
     empty = not re.search(r"^[ \t]*[^\s#]", code, re.MULTILINE)
     can = tried and whole
-    return (can, tried, works, not empty, python and not can)
+    return (can, tried, works, not empty, bool(python) and not can)
+
+
+def _works(node: ast.stmt, function: bool) -> bool:
+    """Return whether a statement may be a part of the answer, a function or a program."""
+    if isinstance(node, ast.Expr):
+        return not function and isinstance(node.value, ast.Call)
+    return not isinstance(node, (ast.Assert, *IMPORTS)) and not _is_stub(node)
 
 
 def _is_stub(node: ast.stmt) -> bool:
     """Return whether a function or class is a signature alone: `def f(n): ...`."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return all(map(_is_stub, node.body))
-    return isinstance(node, ast.Pass) or (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    )
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return all(map(_is_stub, node.body))
+        case ast.Raise(ast.Name("NotImplementedError") | ast.Call(ast.Name("NotImplementedError"))):
+            return True
+        case ast.Pass() | ast.Expr(ast.Constant()):
+            return True
+    return False
 
 
-def _defines(code: str, entry_point: str) -> bool:
-    """Return whether a function, class or variable of this name is defined."""
-    name = re.escape(re.split(r"[.(]", entry_point)[0])
-    pattern = rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=[^=]"
-    return bool(re.search(pattern, code, re.MULTILINE))
+def _defines(code: str, tree: ast.Module | None, entry_point: str) -> bool:
+    """Return whether a module defines a function, class or variable of this name, not from one
+    that it has yet: `f = cache(f)`.
+    """
+    name = re.split(r"[.(]", entry_point)[0]
+    if tree is None:
+        pattern = rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{re.escape(name)}\b"
+        return bool(re.search(pattern, code, re.MULTILINE))
+    for node in _statements(tree.body):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                defined = node.name == name
+            case ast.Assign(targets, value):
+                defined = any(isinstance(each, ast.Name) and each.id == name for each in targets)
+                defined = defined and name not in _read(value)
+            case ast.AnnAssign(ast.Name(id), value=ast.expr() as value):
+                defined = id == name and name not in _read(value)
+            case _:
+                continue
+        if defined:
+            return True
+    return False
 
 
-def _tree(code: str) -> ast.Module | None:
-    """Return the syntax tree; None for a text that is not Python, empty or very long."""
-    return tree_of(code) if code.strip() and len(code) <= PARSED else None
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, without those of its functions and classes."""
+    for node in body:
+        yield node
+        if not isinstance(node, DEFINITIONS):
+            for part in PARTS:
+                yield from _statements(getattr(node, part, ()))
 
 
-def _foreign(tree: ast.Module) -> set[str]:
-    """Return the names that a module reads and neither binds nor has built in."""
-    read, bound = set(), {*dir(builtins), "__file__"}
+def _read(value: ast.expr) -> set[str]:
+    """Return the names that are read while a value is computed."""
+    return set() if isinstance(value, ast.Lambda) else free_names(value)
+
+
+def _reads_input(code: str, tree: ast.Module | None) -> bool:
+    """Return whether a program reads standard input. A comment, or a text, does not."""
+    if tree is None:
+        return bool(_INPUT.search(code))
     for node in ast.walk(tree):
         match node:
-            case ast.Name(name, ast.Load()):
-                read.add(name)
-            case ast.Name(name):
-                bound.add(name)
-            case ast.ImportFrom(names=[ast.alias("*")]):
-                return set()
-            case ast.alias(name, asname):
-                bound.add(asname or name.partition(".")[0])
-            case ast.arg(name) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
-                bound.add(name)
-            case ast.ClassDef(name) | ast.ExceptHandler(name=str(name)):
-                bound.add(name)
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                bound.add(name)
-            case ast.MatchMapping(rest=str(name)):
-                bound.add(name)
-    return read - bound
-
-
-def _outside(text: str, blocks: list[Block]) -> str:
-    """Return the text without its blocks."""
-    begins = [*(block.begin for block in blocks), len(text)]
-    ends = [0, *(block.end for block in blocks)]
-    return "\n".join(text[end:begin] for end, begin in zip(ends, begins, strict=True))
+            case ast.Name("input" | "stdin" | "fileinput", ast.Load()):
+                return True
+            case ast.Attribute(attr="stdin", ctx=ast.Load()) | ast.Attribute(
+                ast.Name("os"), "read"
+            ):
+                return True
+            case ast.Constant("/dev/stdin") | ast.Call(args=[ast.Constant(0), *_]):
+                return True  # a path, `open(0)`
+    return False
 
 
 def _bare(text: str, entry_point: str | None) -> str:
@@ -260,14 +222,14 @@ def _bare(text: str, entry_point: str | None) -> str:
     if len(text) > PARSED:
         return ""
     lines, found = text.splitlines(keepends=True), list[str]()
-    begins = [at for at, line in enumerate(lines) if _BEGIN.match(line)]
+    begins = [at for at, line in enumerate(lines) if BEGIN.match(line)]
     end = 0
     for at in begins[:LINES]:
         if at < end:
             continue
         end = _python_until(lines, at)
         code = "".join(lines[at:end])
-        if end > at and (not entry_point or _defines(code, entry_point)):
+        if end > at and (not entry_point or _defines(code, parsed(code), entry_point)):
             found.append(code)
     return max(reversed(found), key=lambda code: _rank(code, entry_point), default="")
 

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from problems.syntax import tree_of
 from problems.wilson import wilson
+from rewards.blocks import PARSED
 from rewards.choices import ShownChoice
-from rewards.extraction import PARSED, extract_code
+from rewards.extraction import extract_code
 
 if TYPE_CHECKING:
     import numpy as np

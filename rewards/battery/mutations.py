@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from artifacts.parsing import parse
 from rewards.battery.constructs import SENTENCES, STATEMENTS
-from rewards.extraction import after_thought
+from rewards.blocks import after_thought
 from sandbox.protocol import Report
 
 COUNTS = (1, 5, 25)

@@ -59,6 +59,9 @@ SPLITS = 'def f(text):\n    return text.split("</think>")[-1]\n'
         (f"```python\n{CODE}```\n```python-repl\n>>> f()\n```", CODE),
         (f"```python\n{CODE}```\n```pycon\n>>> f()\n```", CODE),
         (f"```solution.py\n{CODE}```", CODE),
+        # another language counts where nothing else can be the answer
+        (f"```text\n{READS}```", READS),
+        (f"```python\n{READS}```\n```text\nprint(input())\n```", READS),
         # code on the line of a fence
         ("```python def f(): return 1\n```", "def f(): return 1\n"),
         (f"```{CODE}```", CODE),
@@ -89,7 +92,13 @@ SPLITS = 'def f(text):\n    return text.split("</think>")[-1]\n'
         ("> ```python\n> def f():\n>     return 1\n> ```\n", CODE),
         (f"```python\n{FENCED}```", FENCED),
         (FENCED, FENCED),
+        ("> 1. So\n>\n>    ```python\n>    def f():\n>        return 1\n>    ```\n", CODE),
+        # what only seems to read the input
+        (f"```python\n{READS}```\n```python\nrun(stdin=PIPE)  # input()\n```", READS),
+        (f"```python\n{READS}```\n```python\nimport sys\nsys.stdin = open('a')\n```", READS),
         # prose around plain code
+        ("So:\n\n    n = int(input())\n    print(n + 1)\n\nThat is all.", f"{READS}\n"),
+        (f"<answer>{READS}</answer>", f"{READS}\n"),
         (f"Here it is:\n\n{CODE}", CODE),
         (f"{CODE}\nThis works, because 1 is one.\n", f"{CODE}\n"),
         (f"Import what you need.\nimport what you need\n{CODE}", CODE),
@@ -103,6 +112,12 @@ SPLITS = 'def f(text):\n    return text.split("</think>")[-1]\n'
         (f"```python\nx = 1\n\nNo.\n</think>\n\n```\n{CODE}```", CODE),
         (f"[THINK]x = 1[/THINK]```python\n{CODE}```", CODE),
         (f"<think>\n```python\n{CODE}```\nBut", ""),
+        (f"[THINK]```python\n{CODE}```\nBut", ""),
+        (f"<thinking effort='low'>\n```python\nx = 1\n```\n</thinking>\n{CODE}", f"\n{CODE}"),
+        (f"<|channel|>analysis<|message|>x = 1<|end|><|channel|>final<|message|>{CODE}", CODE),
+        (f"<|channel|>analysis<|message|>\n```python\n{CODE}```\nBut", ""),
+        (f"◁think▷\n```python\nx = 1\n```\n◁/think▷{CODE}", CODE),
+        (f"<think/>\n```python\n{CODE}```", CODE),
         ("<think>a</think>\n```python\nx = 1\n```\n<think>\nNo\n", ""),
         (f"```python\n{SPLITS}```", SPLITS),
         (SPLITS, SPLITS),
@@ -132,12 +147,33 @@ def test_the_program_is_extracted(answer: str, program: str) -> None:
             "class Solution:\n    f = 1\n",
         ),
         (f"```python\n{CODE}```\n```python\ng()\n```", "missing", CODE),
+        # a method, a local function, or a use of the function is no definition of it
+        (f"```python\n{CODE}```\n```python\nclass A:\n    def f(self): return 2\n```", "f", CODE),
+        (f"```python\n{CODE}```\n```python\ndef g():\n    def f(): return 2\n```", "f", CODE),
+        (f"```python\n{CODE}```\n```python\nf = cache(f)\n```", "f", CODE),
+        (f"```python\n{CODE}```\n```python\nif 1:\n    f = len\n```", "f", "if 1:\n    f = len\n"),
+        (
+            f"```python\n{CODE}```\n```python\ndef f():\n    raise NotImplementedError\n```",
+            "f",
+            CODE,
+        ),
+        (f"```python\n{CODE}```\n```python\nimport re\n\ndef f(): ...\n```", "f", CODE),
+        (f"So:\n\n    {CODE.replace(chr(10), chr(10) + '    ')}\nIt works.", "f", f"{CODE}\n"),
     ],
 )
 def test_the_block_that_defines_the_entry_point_counts(
     answer: str, entry_point: str, program: str
 ) -> None:
     assert extract_code(answer, entry_point) == program
+
+
+def test_a_program_takes_what_it_needs_of_other_blocks() -> None:
+    blocks = "import math\nprint(f(2))", "def g(n):\n    return h(n)", "def h(n):\n    return n"
+    needs = "def f(n):\n    return math.floor(g(n))"
+    answer = "\n".join(f"```python\n{code}\n```" for code in (*blocks, needs))
+    assert extract_code(answer, "f") == "\n\n".join(
+        ("def h(n):\n    return n", "def g(n):\n    return h(n)", "import math", f"{needs}\n")
+    )
 
 
 @pytest.mark.parametrize(
