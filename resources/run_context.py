@@ -106,7 +106,10 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
     @property
     def as_settings(self) -> Settings:
         """The settings that a command has, for code that both call."""
-        return Settings(self.home, self.settings.name, tuple(self.settings.changes))
+        settings = self.settings
+        return Settings(
+            self.home, settings.name, tuple(settings.changes), unverified=settings.unverified
+        )
 
     @cached_property
     def store(self) -> Store:

@@ -66,9 +66,9 @@ def test_the_flag_reaches_every_process_of_a_run(
     assert not RunContext.of(Settings(Home(tmp_path))).profile.reward.unverified
     monkeypatch.setenv("RATCHET_UNVERIFIED", "1")
     assert Settings.read().profile.reward.unverified
-    assert RunContext.of(Settings(Home(tmp_path), unverified=True)).profile.reward == RewardConfig(
-        unverified=True
-    )
+    run_context = RunContext.of(Settings(Home(tmp_path), unverified=True))
+    assert run_context.profile.reward == RewardConfig(unverified=True)
+    assert run_context.as_settings.profile.reward == RewardConfig(unverified=True)
 
 
 def test_a_passport_without_a_mark_is_clean() -> None:
