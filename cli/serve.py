@@ -13,6 +13,7 @@ from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
 from cli.display.screen import screen
 from resources.registry.ledger import champion_of
+from resources.registry.ledger_database import LedgerUnreachable
 from resources.settings import Settings
 
 
@@ -27,7 +28,8 @@ def serve(port: int, settings: Settings, console: Console) -> None:
 
     home, serving = settings.home, settings.profile.serving
     settings.remember()
-    has_keys = bool(Keys(home.api_keys).all())
+    keys = Keys(home.api_keys, later=True)
+    has_keys = bool(keys.all()) or not keys.known
     sandbox = settings.profile.sandbox
     ledger = settings.ledger
     app = make_app(
@@ -45,13 +47,18 @@ def serve(port: int, settings: Settings, console: Console) -> None:
     scheme = "https" if serving.tls_key else "http"
     address = f"{scheme}://{serving.host}:{listener.getsockname()[1]}"
     rights = "API keys are needed" if has_keys else "no API keys: for this machine only"
-    if champion := champion_of(settings.history):
-        answers = f"serves the champion of {home.path}, {champion.checkpoint}"
-    else:
+    try:
+        champion = champion_of(settings.history)
         answers = (
-            f"answers with 503 until {home.path} has a champion: `ratchet demo` or `ratchet train` "
-            "makes the first"
+            f"serves the champion of {home.path}, {champion.checkpoint}"
+            if champion
+            else f"answers with 503 until {home.path} has a champion: `ratchet demo` or `ratchet "
+            "train` makes the first"
         )
+    except LedgerUnreachable as error:
+        if not home.database:
+            raise
+        answers = f"answers with 503 until the database can be reached ({error})"
     console.print(f"{address}/v1 {answers} ({rights})", soft_wrap=True)
     # The server ends in order, and then repeats the signal.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

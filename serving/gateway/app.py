@@ -38,6 +38,7 @@ from serving.gateway.recorder import Recorder
 from serving.gateway.refusals import Refused, failure
 from serving.gateway.response_routes import response_routes
 from serving.gateway.routing import ChampionRouter, Router
+from serving.gateway.server import is_loopback
 from serving.gateway.service import Service
 from serving.gateway.verified import Judge
 
@@ -84,7 +85,8 @@ def make_app(
     settings = settings or Serving()
     catalog = Catalog(ledger or Ledger(home.ledger, home.path))
     pool = VersionPool(open_engine or engine_of(settings.engine), settings, store or home.store())
-    router, keys = router_of(catalog), Keys(home.api_keys)
+    router = router_of(catalog)
+    keys = Keys(home.api_keys, needed=not is_loopback(settings.host), later=True)
     keeper = Keeper(catalog, pool, router, settings, keys.read)
     observations = Observations(home.observations, home.database)
     recorder = Recorder(observations, Candidates(home.candidates, production))

@@ -66,15 +66,19 @@ class Keys:
     all.
 
     A process that has seen a key needs one until it ends: the last key's revocation must not open a
-    gateway that listens on a network.
+    gateway that listens on a network. needed: a key is needed from the start. later: a server that
+    cannot be reached now is read by the next `read`; until then nobody's request is answered.
     """
 
-    def __init__(self, place: Path | str) -> None:
+    def __init__(self, place: Path | str, *, needed: bool = False, later: bool = False) -> None:
         self.place = place
         self._database = database(place, SCHEMA)
         self._texts: list[str] = []
         self._by_hash: Mapping[str, ApiKey] = {}
-        self._needed = self._away = False
+        self._needed, self._away, self.known = needed, False, False
+        if later and isinstance(place, str):
+            self.read()
+            return
         with self._database.reading() as cursor:
             self._read(cursor)
 
@@ -88,7 +92,8 @@ class Keys:
             self._away = False
         except LedgerUnreachable as error:
             if not self._away:  # once, not at every look
-                logger.warning("the API keys of the last time stay: %s", error)
+                state = "API keys of the last time stay" if self.known else "API keys are not known"
+                logger.warning("the %s: %s", state, error)
             self._away = True
 
     def _read(self, cursor: Any) -> None:
@@ -96,10 +101,11 @@ class Keys:
         if cursor:
             cursor.execute("SELECT key FROM api_keys ORDER BY name")
             texts = [text for (text,) in cursor.fetchall()]
-        if texts == self._texts:
+        if self.known and texts == self._texts:
             return
         with reading(f"{self.place}: API keys", RESTORE):
             keys = [ApiKey(**json.loads(text)) for text in texts]
+        self.known = True
         self._by_hash = {key.hash: key for key in keys}
         self._needed |= bool(keys)
         self._texts = texts
@@ -108,7 +114,11 @@ class Keys:
         return list(self._by_hash.values())
 
     def caller(self, authorization: str) -> ApiKey:
-        """Return who sends a request with this header. Raises Refused (401)."""
+        """Return who sends a request with this header. Raises Refused (401, or 503 before the keys
+        were read).
+        """
+        if not self.known:
+            raise Refused(503, "keys_unknown", "the API keys cannot be read yet: try again", 5.0)
         if not self._needed:
             return ANYBODY
         scheme, _, token = authorization.partition(" ")

@@ -25,7 +25,7 @@ from serving.gateway.keys import Keys
 from serving.gateway.observations import Observations
 from tests.artifacts.object_store import object_store
 from tests.resources.postgres import postgres
-from tests.serving.gateway_server import ask, fast, running
+from tests.serving.gateway_server import ask, eventually, fast, running
 
 pytestmark = pytest.mark.slow
 
@@ -111,3 +111,20 @@ def test_a_changed_copy_is_made_again_and_no_version_taken_back(second: Settings
     assert "rollback" not in str(error.value)
     shutil.rmtree(folder)
     pull_champion(second.store, folder, champion.checkpoint_hash)
+
+
+def test_a_gateway_that_starts_while_its_database_is_away_waits_for_it(
+    checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    with postgres() as server:
+        changes = (f"storage.ledger={server.fresh('team')}",)
+        settings = Settings(Home(tmp_path / "home"), changes=changes)
+        install(settings, checkpoints["old"])
+        key = Keys(settings.home.api_keys).add("a", "user")
+        server.stop()
+        app = make_app(settings.home, fast(), ledger=settings.ledger, store=settings.store)
+        with running(app) as url:
+            assert ask(url, key)[0] == 503
+            server.start()
+            eventually(lambda: ask(url, key)[0] == 200)
+            assert ask(url)[0] == 401
