@@ -14,8 +14,6 @@ from cli.app.options import ProfileOption
 from cli.notify import NOBODY
 from evaluation.promotion.comparison import count as counted
 from resources.home import NotReady
-from resources.notify import deliver
-from resources.outbox import Notice
 from resources.settings import Settings
 
 
@@ -34,7 +32,7 @@ def command(
     import dagster as dg
 
     from pipelines import instance
-    from pipelines.notices import send_due
+    from pipelines.notices import send_due, send_without_dagster
 
     settings = Settings.read(profile)
     if not settings.profile.notify.receivers:
@@ -48,8 +46,7 @@ def command(
                 count, problems = send_due(settings, dagster, now)
         except Exception as error:  # its database is away: people have to hear of it
             text = " ".join(str(error).split())[:500]
-            away = Notice("silent_daemon", "dagster", "Dagster's records cannot be read", text)
-            count, problems = deliver(settings, [away], now.timestamp())
+            count, problems = send_without_dagster(settings, text, now)
             problems.append(text)
         if count:
             print(f"sent {counted(count, 'message')}", flush=True)

@@ -8,16 +8,17 @@ sends each once.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorState, TickStatus  # no public name
 
 from artifacts.integrity import CorruptArtifact
-from pipelines.health import NIGHTLY, check
+from pipelines.health import NIGHTLY, check, disk
 from resources.config.notify import EVENTS, Event
 from resources.cost import spent_in
+from resources.finding import Finding
 from resources.notify import deliver, send
 from resources.outbox import Notice
 from resources.registry.ledger import LedgerChanged
@@ -53,6 +54,12 @@ def send_due(
     return deliver(settings, list(notices(settings, instance, now)), now.timestamp())
 
 
+def send_without_dagster(settings: Settings, why: str, now: datetime) -> tuple[int, list[str]]:
+    """Send that Dagster's records cannot be read, and that the disk is full if that is why."""
+    away = Notice("silent_daemon", "dagster", "Dagster's records cannot be read", why)
+    return deliver(settings, [away, *_unwell([disk(settings)])], now.timestamp())
+
+
 def send_tests(settings: Settings) -> list[str]:
     """Send each receiver one message of each of its events. Return why it could not be sent."""
     return [
@@ -76,7 +83,11 @@ def notices(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> 
         yield from _failing(instance, state)
         if state.instigator_name == NIGHTLY:
             yield from _skipped(instance, state, after)
-    for finding in check(settings, instance, now):
+    yield from _unwell(check(settings, instance, now))
+
+
+def _unwell(found: Iterable[Finding]) -> Iterator[Notice]:
+    for finding in found:
         if finding.blocks and (event := PARTS.get(finding.part)):
             text = f"{finding.found}. {finding.mend}".rstrip(". ")
             yield Notice(event, f"{finding.part} is not well", f"{finding.part} is not well", text)

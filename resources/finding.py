@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +25,10 @@ class Finding:
 
 
 def keep_findings(home: Path, findings: Sequence[Finding], now: datetime) -> None:
-    """Write the findings of this moment into the home."""
+    """Write the findings of this moment into the home. A full disk keeps the earlier ones."""
     content = {"at": now.timestamp(), "findings": [asdict(finding) for finding in findings]}
-    write_atomic(home / FILE, json.dumps(content, indent=1))
+    with suppress(OSError):
+        write_atomic(home / FILE, json.dumps(content, indent=1))
 
 
 def kept_findings(home: Path) -> tuple[datetime, dict[str, Finding]] | None:

@@ -1,7 +1,8 @@
 """Messages to people, through apprise, each once to each receiver.
 
 In: notices, and the receivers of the profile. Out: messages. What could not be sent is sent by the
-next call.
+next call. On a full disk, where no message can be recorded, each process sends the one about the
+disk once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from resources.registry.ledger_database import LedgerUnreachable
 from resources.settings import Settings
 
 SPARE = "notices.db"  # file of the home, for the record while its database cannot be used
+_UNRECORDED: dict[str, set[str]] = {}  # receiver -> keys that this process sent meanwhile
 KINDS: dict[Event, str] = {"promotion": "success", "refusal": "info", "retraining": "info"}
 
 
@@ -32,12 +34,23 @@ def deliver(settings: Settings, notices: Sequence[Notice], now: float) -> tuple[
     ]
     for receiver in settings.profile.notify.receivers:
         ours = [notice for notice in notices if notice.event in receiver.events]
-        outbox, due = _claimed(settings, receiver, ours, now, home)
-        problem = _unset(receiver)
+        sent = _UNRECORDED.setdefault(receiver.url, set())
+        problem, outbox = _unset(receiver), None
+        try:
+            outbox, due = _claimed(settings, receiver, ours, now, home)
+        except LedgerUnreachable as error:
+            problems.append(str(error))
+            due = [each for each in ours if each.event == "disk" and each.key not in sent]
         for notice in due:
-            problem = problem or send(receiver, notice)
-            outbox.settle(receiver.url, notice, now, sent=not problem)
-            count += not problem
+            if notice.key not in sent:
+                problem = problem or send(receiver, notice)
+                count += not problem
+            if outbox:
+                outbox.settle(receiver.url, notice, now, sent=not problem)
+            elif not problem:
+                sent.add(notice.key)
+        if outbox:
+            sent.clear()
         problems += [problem] if problem else []
     return count, problems
 
@@ -68,7 +81,9 @@ def _unset(receiver: Receiver) -> str:
 def _claimed(
     settings: Settings, receiver: Receiver, notices: Sequence[Notice], now: float, home: str
 ) -> tuple[Outbox, list[Notice]]:
-    """Return the claimed notices with the record that has the claim."""
+    """Return the claimed notices with the record that has the claim. Raises LedgerUnreachable where
+    neither record can be written.
+    """
     outbox = Outbox(settings.home.records)
     try:
         return outbox, outbox.claim(receiver.url, notices, now, home)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -35,6 +36,7 @@ from resources.run_context import PARTITION, RunContext
 from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 from tests.receiver import Receiver, receiver
+from tests.small_disk import full, small_disk
 
 FAILURE, SKIPPED = TickStatus.FAILURE, TickStatus.SKIPPED
 NOW = datetime.now(UTC)
@@ -194,6 +196,19 @@ def test_a_disk_without_room_is_told_once_by_all_containers_of_a_home(
         monkeypatch.setattr("socket.gethostname", lambda name=container: name)
         watched.send()
     assert ops.titles == ["disk is not well"]
+
+
+def test_a_full_disk_is_told_once_although_nothing_can_be_recorded(
+    tmp_path: Path, instance: dg.DagsterInstance, ops: Receiver
+) -> None:
+    with small_disk(tmp_path / "disk", 8) as disk:
+        watched = Watched(HomeBuilder(disk / "home"), instance, "needs.disk_gib=0.001")
+        with full(disk):
+            assert "disk is full" in watched.send()[0]
+            watched.send()
+            assert ops.titles == ["disk is not well"]
+            assert "0.0 GiB of free disk" in ops.bodies[0]["message"]
+        assert watched.send() == []
 
 
 def test_a_schedule_that_never_ran_is_missed(
