@@ -20,17 +20,19 @@ from resources import lease
 from resources.finding import Finding, keep_findings
 from resources.home import NotReady
 from resources.registry.ledger import LedgerChanged, champion_of, named
-from resources.registry.ledger_database import LedgerUnreachable
+from resources.registry.ledger_database import LedgerUnreachable, answered_within
 from resources.settings import Settings
 
 NIGHTLY = "nightly_retraining"
 MINUTE = "%Y-%m-%d %H:%M"
+PATIENCE_S = 5.0  # for the databases, in one check together
 SILENT_S = 300.0  # a daemon's threads report every 30 seconds
 
 
 def check(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> list[Finding]:
     """Return the findings, and keep them for `ratchet status`."""
-    found = list(findings(settings, instance, now))
+    with answered_within(PATIENCE_S):
+        found = list(findings(settings, instance, now))
     keep_findings(settings.home.path, found, now)
     return found
 
@@ -38,7 +40,7 @@ def check(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> li
 def findings(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Iterator[Finding]:
     """Yield a finding for each part."""
     yield _champion(settings)
-    yield _disk(settings)
+    yield disk(settings)
     yield _training(settings, now)
     yield _daemon(settings, instance, now)
     yield from _nights(settings, instance, now)
@@ -61,7 +63,7 @@ def _champion(settings: Settings) -> Finding:
     return Finding("champion", f"{named(champion)}, whole")
 
 
-def _disk(settings: Settings) -> Finding:
+def disk(settings: Settings) -> Finding:
     """A run fits on the disk."""
     needed = settings.profile.needs.disk_gib
     try:
@@ -78,8 +80,11 @@ def _training(settings: Settings, now: datetime) -> Finding:
     """
     try:
         holder = lease.holder(settings.home.lease)
-    except LedgerUnreachable:  # the finding about the champion says why
-        return Finding("training", "unknown: the database of the lease cannot be used")
+    except LedgerUnreachable as error:
+        if settings.home.database:  # the finding about the champion says why
+            return Finding("training", "unknown: the database of the lease cannot be used")
+        found, _, mend = str(error).rpartition(": ")
+        return Finding("training", f"unknown: {found}", mend, blocks=True)
     if not holder:
         return Finding("training", "none")
     folder, hours = settings.home.runs / holder.run_id, settings.profile.automation.silent_hours

@@ -17,12 +17,12 @@ import dagster as dg
 from dagster._core.scheduler.instigation import TickStatus  # it has no public name
 
 from artifacts.integrity import CorruptArtifact
-from pipelines.health import NIGHTLY, findings
+from pipelines.health import NIGHTLY, PATIENCE_S, findings
 from pipelines.watch.view import REWARD
 from resources import lease
 from resources.cost import Total, costs, month_of
 from resources.registry.ledger import LedgerChanged, champions
-from resources.registry.ledger_database import LedgerUnreachable
+from resources.registry.ledger_database import LedgerUnreachable, answered_within
 from resources.registry.releases import Releases, State
 from resources.settings import Settings
 from rewards.watch import LOST
@@ -46,9 +46,12 @@ class HomeCollector:
     def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
         self.settings, self.instance = settings, instance
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield all families as of now."""
-        now = datetime.now(UTC)
+    def collect(self) -> list[GaugeMetricFamily]:
+        """Return all families as of now."""
+        with answered_within(PATIENCE_S):
+            return list(self._families(datetime.now(UTC)))
+
+    def _families(self, now: datetime) -> Iterator[GaugeMetricFamily]:
         found = {each.part: each.blocks for each in findings(self.settings, self.instance, now)}
         parts = dict.fromkeys(("last night", "next night", "backup"), False) | found
         yield _family("unwell", "1 for a part that `ratchet health` finds not well.", "part", parts)

@@ -12,9 +12,12 @@ make it 0.2 s slower.
 from __future__ import annotations
 
 import fcntl
+import math
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ from artifacts.integrity import RESTORE
 from resources.config.ledger_url import check_url
 
 WAIT_S = 30.0  # wait for another process that writes
-CONNECT_S = 10  # wait for a server to answer
+CONNECT_S = 10.0  # wait for a server to answer
 TABLE = """
 CREATE TABLE IF NOT EXISTS promotions (
     entry BIGINT PRIMARY KEY,
@@ -121,6 +124,19 @@ def database(place: Path | str, schema: Schema = LEDGER) -> SqliteFile | Postgre
         return SqliteFile(place, schema)
     check_url(place)
     return PostgresServer(place, schema)
+
+
+_until: ContextVar[float] = ContextVar("until", default=math.inf)  # on the monotonic clock
+
+
+@contextmanager
+def answered_within(seconds: float) -> Iterator[None]:
+    """Wait this long for servers in all calls of the block together, not `CONNECT_S` in each."""
+    token = _until.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _until.reset(token)
 
 
 class SqliteFile:
@@ -273,9 +289,12 @@ class PostgresServer:
                 "'psycopg2-binary>=2.9,<3' (extra `cluster`)"
             ) from error
 
+        left_s = min(CONNECT_S, _until.get() - time.monotonic())
         try:
+            if left_s <= 0:
+                raise psycopg2.OperationalError("it did not answer in time")
             connected = psycopg2.connect(
-                self.url, connect_timeout=CONNECT_S, application_name="ratchet"
+                self.url, connect_timeout=math.ceil(left_s), application_name="ratchet"
             )
             with closing(connected) as connection, connection, connection.cursor() as cursor:
                 yield cursor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -80,6 +81,32 @@ def test_a_database_that_is_away_is_one_finding_and_costs_no_other(
     assert [part for part, finding in parts.items() if finding.blocks] == ["champion", "disk"]
     assert "the ledger postgresql://" in parts["champion"].found
     assert parts["training"].found.startswith("unknown")
+
+
+def test_a_damaged_database_of_the_runs_is_named_and_costs_no_other_finding(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    home_builder.promoted("a")
+    home_builder.run_context.home.runs.place.write_bytes(b"no database")  # type: ignore[union-attr]
+    parts = found(home_builder, instance)
+    assert parts["champion"].found == "version 1 (a), whole"
+    assert parts["training"].blocks
+    assert "records.db cannot be used" in parts["training"].found
+
+
+@pytest.mark.slow
+def test_a_scrape_waits_once_for_a_database_that_does_not_answer(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.metrics.PATIENCE_S", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"storage.ledger=postgresql://ratchet@127.0.0.1:{silent.getsockname()[1]}/ratchet"
+        settings = Settings(home_builder.run_context.home, "small", (url,))
+        assert HomeCollector(settings, instance).collect()
+        silent.accept()[0].close()
+        silent.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody connected again
+            silent.accept()
 
 
 def test_the_metrics_of_the_host_stay_while_the_database_is_away(
