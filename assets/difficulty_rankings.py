@@ -19,7 +19,7 @@ from assets.pictures import difficulty_picture
 from assets.stages import STAGES, asset_of
 from assets.verified_reward import CONTROL, store_result
 from evaluation.generation.completion_sources import complete
-from evaluation.generation.requests import Request
+from evaluation.generation.requests import GenerationRequest
 from evaluation.sampling import Prompt, Sampling
 from problems.dataset.balance import weigh, write_weights
 from problems.dataset.card import FEATURES, WEIGHTS
@@ -199,7 +199,9 @@ def _outcomes(
     chats: list[Prompt] = [
         [{"role": "user", "content": prompt_text(problem)}] for problem in problems
     ]
-    request = Request(checkpoint=checkpoint, form="chat", prompts=tuple(chats), sampling=sampling)
+    request = GenerationRequest(
+        checkpoint=checkpoint, form="chat", prompts=tuple(chats), sampling=sampling
+    )
     generation = Generation(stage, lambda: [request])
     completions = complete(
         chats,

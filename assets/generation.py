@@ -18,7 +18,7 @@ from assets.ray_job import other_job
 from evaluation.benchmarks import Benchmark
 from evaluation.evaluate import fit
 from evaluation.generation.completion_sources import CachedSource, FolderSource, Source, requested
-from evaluation.generation.requests import Request, Requests, read_identities
+from evaluation.generation.requests import GenerationRequest, Requests, read_identities
 from evaluation.judging.reports import NotMeasurable
 from resources.config.profile import Profile
 from resources.model_version import ModelVersion
@@ -46,7 +46,7 @@ class Generation:
     """
 
     stage: StageContext
-    requests: Callable[[], Sequence[Request]]
+    requests: Callable[[], Sequence[GenerationRequest]]
 
     @property
     def cache(self) -> Path:
@@ -102,7 +102,7 @@ def of_benchmarks(
 ) -> Generation:
     """Return the completions of all contestants on all benchmarks."""
 
-    def requests() -> list[Request]:
+    def requests() -> list[GenerationRequest]:
         measured = []
         with stage.run_context.new_sandbox() as sandbox:
             for benchmark in benchmarks:
@@ -128,8 +128,8 @@ def _at(stage: StageContext) -> Callable[[str, int, int], None]:
     return lambda step, done, total: stage.report.progress.at(done, total, step)
 
 
-def _request(checkpoint: Path, benchmark: Benchmark) -> Request:
+def _request(checkpoint: Path, benchmark: Benchmark) -> GenerationRequest:
     prompts, sampling = requested(benchmark, benchmark.sampling, chats=benchmark.form == "chat")
-    return Request(
+    return GenerationRequest(
         checkpoint=checkpoint, form=benchmark.form, prompts=tuple(prompts), sampling=sampling
     )

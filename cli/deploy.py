@@ -22,7 +22,7 @@ from resources.settings import Settings
 
 if TYPE_CHECKING:
     from serving.release.forecast import StepForecast
-    from serving.release.opening import Proposal
+    from serving.release.opening import ReleaseProposal
     from serving.release.plan import ReleasePlan
 
 
@@ -75,7 +75,7 @@ def deploy(
     return 0
 
 
-def _told(proposal: Proposal) -> list[str]:
+def _told(proposal: ReleaseProposal) -> list[str]:
     plan, several = proposal.plan, len(proposal.challengers) > 1
     named = f"version{'s' if several else ''} {', '.join(map(str, proposal.challengers))}"
     lines = [f"{named} beside version {proposal.champion}, {plan.strategy}"]
@@ -105,7 +105,7 @@ def _time(row: StepForecast) -> str:
     return f"{row.days:,.1f} days" if row.days >= 1 else f"{24 * row.days:.1f} hours"
 
 
-def _question(proposal: Proposal, rows: Sequence[StepForecast]) -> str:
+def _question(proposal: ReleaseProposal, rows: Sequence[StepForecast]) -> str:
     """Return what a person should agree to; "" for a release that surprises nobody."""
     plan, lines = proposal.plan, []
     if proposal.answering in proposal.challengers and plan.steps:

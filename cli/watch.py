@@ -12,7 +12,7 @@ import typer
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.notify import NOBODY
-from evaluation.promotion.comparison import count as counted
+from evaluation.promotion.comparison import count
 from resources.home import NotReady
 from resources.settings import Settings
 
@@ -43,13 +43,13 @@ def command(
         now = datetime.now(UTC)
         try:
             with dg.DagsterInstance.get() as dagster:
-                count, problems = send_due(settings, dagster, now)
+                sent, problems = send_due(settings, dagster, now)
         except Exception as error:  # its database is away: people have to hear of it
             text = " ".join(str(error).split())[:500]
-            count, problems = send_without_dagster(settings, text, now)
+            sent, problems = send_without_dagster(settings, text, now)
             problems.append(text)
-        if count:
-            print(f"sent {counted(count, 'message')}", flush=True)
+        if sent:
+            print(f"sent {count(sent, 'message')}", flush=True)
         for problem in problems:
             print(f"error: {problem}", file=sys.stderr, flush=True)
         if not every:

@@ -62,7 +62,7 @@ class Parts(io.RawIOBase):
         self.digests.append(hashlib.sha256(part).hexdigest())
 
 
-class Joined(io.RawIOBase):
+class JoinedParts(io.RawIOBase):
     """The stream of the parts. Raises SystemExit for a part that is missing or damaged."""
 
     def __init__(self, folder: Path, digests: Sequence[str]) -> None:
@@ -216,7 +216,9 @@ def install(folder: Path, venv: Path, clone: Path) -> None:
         )
     site = venv / "lib" / ours / "site-packages"
     subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", venv], check=True)
-    with tarfile.open(fileobj=io.BufferedReader(Joined(folder, index["parts"])), mode="r|xz") as a:
+    with tarfile.open(
+        fileobj=io.BufferedReader(JoinedParts(folder, index["parts"])), mode="r|xz"
+    ) as a:
         _extract(a, {"site": site, "bin": venv / "bin", "files": venv / "files"})
     (site / "ratchet.pth").write_text(f"{clone.resolve()}\n", encoding="utf-8")
     if torch:

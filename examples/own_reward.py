@@ -2,8 +2,8 @@
 
 import ast
 
+from artifacts.parsing import parse
 from problems.schema import Problem
-from problems.syntax import parse
 from rewards.components.correctness import correctness
 from rewards.extraction import extract_code
 from rewards.own import format_of

@@ -16,7 +16,7 @@ from rich.table import Table
 from evaluation.benchmarks.embedded import SAMPLING
 from experiments.adaptation import ALL, AdaptationRow, AdaptationStudy, Family, study_id
 from problems.embedded import families as embedded
-from problems.embedded.compositional import FamilyConfig
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem, read_parquet
 from resources.home import NotReady
 from resources.registry.versions import ALIASES, UnknownVersion, find

@@ -28,7 +28,8 @@ from statistics import median
 
 from pipelines.process import pss_bytes, run_processes
 from problems.dataset.rl_parquet import write_verl
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.prompt import prompt_text
 from rewards.composite import reward_hash
 from rewards.config import RewardConfig

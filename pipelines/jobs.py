@@ -35,7 +35,7 @@ from resources.registry.ledger import named, previous_of
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.retention import collecting
 from resources.run_context import PARTITION, TRAINING_TAGS, RunContext
-from resources.run_record import Runs, newest_id, next_id
+from resources.run_record import RunRecords, newest_id, next_id
 from resources.services import PROFILE, SUBHOME
 
 SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
@@ -102,7 +102,7 @@ def _job(
     )
 
 
-def _partition(id_of: Callable[[Runs], str]) -> dict[str, str]:
+def _partition(id_of: Callable[[RunRecords], str]) -> dict[str, str]:
     """Return the tag with the run that a job is about by default; none while the database of the
     records is away: the definitions load, and such a run says that it has no partition.
     """

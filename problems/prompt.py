@@ -9,8 +9,8 @@ import ast
 import re
 from typing import Any
 
+from artifacts.parsing import parse
 from problems.schema import Problem
-from problems.syntax import parse
 
 COMPLETE = "Complete this Python function. Reply with code only."
 _STREAMS = re.compile(r"\bstandard (?:input|output)\b|\bstd(?:in|out)\b", re.IGNORECASE)

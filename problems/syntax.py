@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from artifacts.parsing import parse as parse
+from artifacts.parsing import parse
 
 RESERVED = frozenset(keyword.kwlist) | frozenset(dir(builtins))
 TOKENS = re.compile(

@@ -34,7 +34,7 @@ class BudgetSpent(BaseException):
 
 
 @dataclass(frozen=True)
-class Usage:
+class RunUsage:
     """Hours of one run or of several; storage in GiB hours."""
 
     hours: float = 0.0
@@ -43,8 +43,8 @@ class Usage:
     memory: float = 0.0
     storage: float = 0.0
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: RunUsage) -> RunUsage:
+        return RunUsage(
             self.hours + other.hours,
             self.gpu + other.gpu,
             self.cpu + other.cpu,
@@ -71,7 +71,7 @@ class RunCost:
     """
 
     run: str
-    usage: Usage
+    usage: RunUsage
     price: float
     solved: int | None = None
     points: float = 0.0
@@ -83,7 +83,7 @@ class Total:
     where there is none.
     """
 
-    usage: Usage
+    usage: RunUsage
     price: float
     per_solved: float | None
     per_point: float | None
@@ -95,7 +95,7 @@ class Total:
         solved = sum(run.solved or 0 for run in runs)
         points = sum(run.points for run in runs)
         return cls(
-            sum((run.usage for run in runs), Usage()),
+            sum((run.usage for run in runs), RunUsage()),
             price,
             price / solved if solved else None,
             price / points if points > 0 else None,
@@ -166,7 +166,7 @@ def _worked_since(run: PipelineRun, begin: float) -> bool:
 
 def _usage(
     settings: Settings, record: RunRecord, now: datetime, within: tuple[float, float]
-) -> Usage:
+) -> RunUsage:
     """Return the hours of one run within these bounds."""
     run, store = PipelineRun(settings.home.runs, record.id), settings.store
     begin, end = within[0], min(within[1], now.timestamp())
@@ -183,7 +183,7 @@ def _usage(
     gib = record.peak_pss_gib or float(machine["memory_gib"])
     stored = _bytes(run.folder) + (store.size(checkpoint) if checkpoint else 0)
     opened = datetime.fromisoformat(record.opened_at).timestamp()
-    return Usage(
+    return RunUsage(
         hours,
         training * _gpus(run.folder, settings.profile.training),
         hours * float(machine["cores"]),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from artifacts.integrity import RESTORE
 from resources.registry.ledger import Entry, Ledger, LedgerChanged
-from resources.run_record import Runs, readable
+from resources.run_record import RunRecords, readable
 
 
-def history_of(ledger: Ledger, runs: Runs) -> list[Entry]:
+def history_of(ledger: Ledger, runs: RunRecords) -> list[Entry]:
     """Return all entries, oldest first.
 
     Raises LedgerChanged, also for an empty ledger where a run has ended with a decision: it would

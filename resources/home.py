@@ -18,7 +18,7 @@ from artifacts.hashing import hash_data
 from artifacts.home_paths import stored_path
 from artifacts.store import Store
 from resources.lease import LeasePlace
-from resources.run_record import Runs
+from resources.run_record import RunRecords
 
 DEFAULT = ".ratchet"
 FORMAT = "4"  # of a home's files; a change that an earlier home's files do not fit raises it
@@ -91,9 +91,9 @@ class Home:
         return self.database or self.path / "records.db"
 
     @property
-    def runs(self) -> Runs:
+    def runs(self) -> RunRecords:
         """The records of runs, and the folder with a run's files."""
-        return Runs(self.path / "runs", self.records)
+        return RunRecords(self.path / "runs", self.records)
 
     @property
     def reports(self) -> Path:

@@ -87,7 +87,7 @@ class RunRecord(BaseModel):
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunRecords:
     """Where runs are: the folder with their files, and the database with their records.
 
     place: a SQLite file, or a `postgresql://` URL.
@@ -129,7 +129,7 @@ class Runs:
 class PipelineRun:
     """One run: its record, and the folder of its files."""
 
-    def __init__(self, runs: Runs, id: str) -> None:
+    def __init__(self, runs: RunRecords, id: str) -> None:
         self.runs, self.id, self.folder = runs, id, runs / id
 
     @property
@@ -229,7 +229,7 @@ class PipelineRun:
 
 
 def open_run(
-    runs: Runs,
+    runs: RunRecords,
     id: str,
     *,
     kind: Kind,
@@ -266,7 +266,7 @@ def open_run(
     return run
 
 
-def records(runs: Runs, cursor: Any = None) -> list[RunRecord]:
+def records(runs: RunRecords, cursor: Any = None) -> list[RunRecord]:
     """Return all records, by number. Raises CorruptArtifact for one that was changed.
 
     cursor: of a transaction.
@@ -275,7 +275,7 @@ def records(runs: Runs, cursor: Any = None) -> list[RunRecord]:
     return sorted(every, key=lambda record: record.number)
 
 
-def readable(runs: Runs) -> list[RunRecord]:
+def readable(runs: RunRecords) -> list[RunRecord]:
     """Return the records that can be read, by number: to show, not to number a new run by."""
     return sorted(
         (read for read in _read_each(runs).values() if isinstance(read, RunRecord)),
@@ -283,12 +283,12 @@ def readable(runs: Runs) -> list[RunRecord]:
     )
 
 
-def unreadable(runs: Runs) -> dict[str, CorruptArtifact]:
+def unreadable(runs: RunRecords) -> dict[str, CorruptArtifact]:
     """Return the error of each record that cannot be read, by the run's id."""
     return {id: read for id, read in _read_each(runs).items() if isinstance(read, CorruptArtifact)}
 
 
-def _read_each(runs: Runs) -> dict[str, RunRecord | CorruptArtifact]:
+def _read_each(runs: RunRecords) -> dict[str, RunRecord | CorruptArtifact]:
     each: dict[str, RunRecord | CorruptArtifact] = {}
     for id, text in runs.texts().items():
         try:
@@ -298,7 +298,7 @@ def _read_each(runs: Runs) -> dict[str, RunRecord | CorruptArtifact]:
     return each
 
 
-def _write(cursor: Any, runs: Runs, record: RunRecord) -> RunRecord:
+def _write(cursor: Any, runs: RunRecords, record: RunRecord) -> RunRecord:
     """Write a record in a transaction, and return it."""
     stored = _moved(record, stored_path, runs.home)
     mark = runs.database.mark
@@ -324,7 +324,7 @@ def tasks_used(records: Sequence[RunRecord], seed: int) -> int:
     return max((draw.end for draw in draws), default=0)
 
 
-def next_id(runs: Runs, prefix: str = "chain") -> str:
+def next_id(runs: RunRecords, prefix: str = "chain") -> str:
     """Return the open pipeline run of this prefix, else the name of the next one.
 
     A record that cannot be read keeps its name.
@@ -342,7 +342,7 @@ def next_id(runs: Runs, prefix: str = "chain") -> str:
     return f"{prefix}-{max(numbers, default=0) + 1:04d}"
 
 
-def newest_id(runs: Runs) -> str:
+def newest_id(runs: RunRecords) -> str:
     """Return the last record that has its checkpoint, or is an evaluation.
 
     Without any, returns the name of the first pipeline run.
@@ -356,7 +356,7 @@ def newest_id(runs: Runs) -> str:
 
 
 @contextmanager
-def locked(runs: Runs) -> Iterator[Any]:
+def locked(runs: RunRecords) -> Iterator[Any]:
     """Yield a cursor of the transaction in which alone records are opened and changed."""
     with runs.database.writing() as cursor:
         yield cursor

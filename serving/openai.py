@@ -152,7 +152,7 @@ class Neutral(Strict):
     guided_grammar: None = None
 
 
-class Request(Neutral):
+class SharedFields(Neutral):
     """Fields that all requests share. Unlike OpenAI's, the default temperature is 0."""
 
     model: str | None = Field("champion", description="`champion`, a checkpoint, or a version.")
@@ -169,7 +169,7 @@ class Request(Neutral):
     tests: Tests | None = None
 
     @model_validator(mode="after")
-    def whole_with_tests(self) -> Request:
+    def whole_with_tests(self) -> SharedFields:
         if self.tests and (self.stream or (self.n or 1) > 1):
             raise ValueError("an answer with `tests` is one and whole: leave `stream` and `n` out")
         return self
@@ -194,7 +194,7 @@ class Request(Neutral):
         )
 
 
-class ChatRequest(Request):
+class ChatRequest(SharedFields):
     """A request for a chat completion."""
 
     messages: list[Message] = Field(min_length=1)
@@ -230,7 +230,7 @@ class ChatRequest(Request):
         )
 
 
-class TextRequest(Request):
+class TextRequest(SharedFields):
     """A request for the completions of texts by a base model."""
 
     prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=64)]
@@ -251,7 +251,7 @@ class TextRequest(Request):
         return self.to_engine(self.prompts[0], self.max_tokens or default_tokens, self.logprobs)
 
 
-class GenerateRequest(Request):
+class GenerateRequest(SharedFields):
     """A request for the answer to a problem, without OpenAI's form."""
 
     prompt: Text | None = None

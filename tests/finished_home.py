@@ -18,7 +18,8 @@ from artifacts.store import KINDS, Artifact, Store
 from evaluation.generation.completion_cache import CacheKey, CompletionCache
 from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import CARD
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.funnel import REMOVED, Stage
 from problems.schema import Problem, write_parquet
 from resources.home import Home

@@ -23,7 +23,7 @@ BY_LENGTH = "length"  # stop reason of an engine for a truncated completion
 WEIGHTS = "weights"  # field of a rollout: digests of the weights that sampled it
 
 
-class Weights(NamedTuple):
+class EngineWeights(NamedTuple):
     """The weights of an engine. digest: that of `artifacts.tensors`; empty if unknown."""
 
     step: int = 0  # training step after which they were sent to the engine
@@ -36,7 +36,7 @@ class SampledTokens(NamedTuple):
     tokens: list[int]
     log_probs: list[float]
     reason: str  # why it stopped
-    weights: Weights = Weights()
+    weights: EngineWeights = EngineWeights()
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def steps(folder: Path) -> list[int]:
     return sorted(int(match.group(1)) for match in matches if match)
 
 
-def weight_fields(used: Sequence[Weights]) -> dict[str, Any]:
+def weight_fields(used: Sequence[EngineWeights]) -> dict[str, Any]:
     """Return the fields of a rollout that name the weights of its messages, in order."""
     steps = [each.step for each in used]
     return {

@@ -31,7 +31,7 @@ def run(path: Path, owned: bool, work: Callable[[TrainingJob], None]) -> None:
         trainer_lease.withdraw_notice(job.path)
         if holders := os.environ.get(trainer_lease.HOLDERS):
             trainer_lease.register_holder(Path(holders))
-        stuck = progress.Watch(job.path, job.training.stall_s)
+        stuck = progress.ProgressWatch(job.path, job.training.stall_s)
         threading.Thread(target=end_if_stuck, args=(stuck,), daemon=True).start()
         threading.Thread(target=_watch, args=(job.path, owned), daemon=True).start()
         work(job)

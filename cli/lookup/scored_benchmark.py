@@ -19,8 +19,8 @@ from evaluation.benchmarks.embedded import EMBEDDED, own_heldout
 from evaluation.benchmarks.registry import measured, published
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from problems.schema import read_parquet
 from resources.config.profile import Profile
 from resources.home import NotReady

@@ -19,7 +19,7 @@ from evaluation.sampling import Prompt, Sampling
 REQUESTS, IDENTITIES = "requests.json", "identities.json"
 
 
-class Request(BaseModel):
+class GenerationRequest(BaseModel):
     """Completions of one checkpoint, `sampling.n` for each prompt."""
 
     model_config = ConfigDict(frozen=True)
@@ -38,7 +38,7 @@ class Requests(BaseModel):
     engine: Literal["hf", "vllm", "sglang", "transformers"]
     gpus: PositiveInt
     cache: Path
-    requests: tuple[Request, ...]
+    requests: tuple[GenerationRequest, ...]
 
     def write(self, folder: Path) -> None:
         write_atomic(folder / REQUESTS, self.model_dump_json())

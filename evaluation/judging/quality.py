@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
+from artifacts.parsing import parse
 from evaluation.promotion.rate import Rate, points
 from evaluation.scorecard import Scorecard, ScoredSample
-from problems.syntax import parse
 from rewards.components.style import readability
 from rewards.lint import lint
 

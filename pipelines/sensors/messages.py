@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from evaluation.promotion.comparison import count as counted
+from evaluation.promotion.comparison import count
 from pipelines.health import check
 from pipelines.notices import send_due
 from pipelines.sensors.sensor import sensor
@@ -22,5 +22,5 @@ def messages(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg
     if not settings.profile.notify.receivers:
         check(settings, context.instance, now)
         return dg.SkipReason("`notify.receivers` of the profile names nobody")
-    count, problems = send_due(settings, context.instance, now)
-    return dg.SkipReason("; ".join([f"sent {counted(count, 'message')}", *problems]))
+    sent, problems = send_due(settings, context.instance, now)
+    return dg.SkipReason("; ".join([f"sent {count(sent, 'message')}", *problems]))

@@ -10,8 +10,7 @@ from typing import Any
 
 from problems.augmentation import composed, constant, inverted
 from problems.augmentation.draft import Draft, Mutation, problem_of, reason_not_parent
-from problems.augmentation.settings import Augmentation as Augmentation
-from problems.augmentation.settings import Kind as Kind
+from problems.augmentation.settings import Augmentation, Kind
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from problems.verification.outputs import Output, OutputRequest, outputs

@@ -11,10 +11,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from artifacts.parsing import parse
 from problems.augmentation.draft import Draft, function, inputs_of, reason_unchangeable
 from problems.augmentation.names import Unclear, all_names, fresh, parameters, renamed, top_names
 from problems.schema import Problem
-from problems.syntax import parse
 
 PAIRS = 3  # maximum number of solutions of a composed problem
 PARTNERS = 64  # number of other problems considered

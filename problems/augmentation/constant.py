@@ -13,9 +13,10 @@ import random
 import re
 from collections.abc import Sequence
 
+from artifacts.parsing import parse
 from problems.augmentation.draft import Draft, inputs_of, reason_outputs_fixed
 from problems.schema import Problem
-from problems.syntax import parse, tree_of
+from problems.syntax import tree_of
 
 WORDS = dict(
     enumerate(

@@ -12,9 +12,10 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
+from artifacts.parsing import parse
 from problems.augmentation.draft import Draft, change_prose, inputs_of, reason_outputs_fixed
 from problems.schema import Problem
-from problems.syntax import parse, tree_of
+from problems.syntax import tree_of
 
 INVERTED = (
     "The answer is turned around: it returns False where the above says yes, and True where it "

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Mapping
 
-from problems.syntax import parse
+from artifacts.parsing import parse
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -11,14 +11,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from problems.augmentation.augment import Augmentation, augment
+from problems.augmentation.augment import augment
 from problems.augmentation.draft import reason_not_parent
-from problems.cleaning.curation import Curation, faulty
+from problems.augmentation.settings import Augmentation
+from problems.cleaning.curation import faulty
+from problems.cleaning.settings import Curation
 from problems.dataset.trainable import untrained
 from problems.funnel import Stage, write_removed
 from problems.schema import Problem, write_parquet
 from problems.verification import strength
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from sandbox.sandbox import Runs
 
 

@@ -13,9 +13,10 @@ import ast
 import re
 from collections.abc import Sequence
 
+from artifacts.parsing import parse
 from problems.cleaning.canonical_loops import collected, counted, plain
 from problems.cleaning.canonical_names import inlined, needed, numbered, uses, without_wrappers
-from problems.syntax import IMPORTS, parse
+from problems.syntax import IMPORTS
 
 MAX_SOURCE = 100_000  # characters; a longer source stays as it is
 TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}

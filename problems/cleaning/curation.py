@@ -18,7 +18,7 @@ from problems.cleaning.licences import is_allowed
 from problems.cleaning.quality import fault
 from problems.cleaning.secrets import secret_in
 from problems.cleaning.semantic import BothIndexes
-from problems.cleaning.settings import Curation as Curation
+from problems.cleaning.settings import Curation
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, refuse_duplicates
 from sandbox.sandbox import Sandbox

@@ -45,7 +45,7 @@ SIGNS, ESCAPED = (
 
 
 @dataclass(frozen=True)
-class Summary:
+class DatasetSummary:
     """What the card says of the problems of a dataset.
 
     parts: number of problems by source, split and maker. licences: by licence and source.
@@ -66,7 +66,7 @@ class Summary:
 
 
 def card(
-    summary: Summary, evidence: Evidence, stages: Sequence[Stage], rows: Sequence[Share]
+    summary: DatasetSummary, evidence: Evidence, stages: Sequence[Stage], rows: Sequence[Share]
 ) -> str:
     """Return the whole card.
 
@@ -154,7 +154,7 @@ BALANCE = (
 )
 
 
-def front_matter(summary: Summary) -> str:
+def front_matter(summary: DatasetSummary) -> str:
     """Return the YAML header: licences and size in the hub's terms, files per configuration.
 
     It is written as JSON, which is valid YAML.

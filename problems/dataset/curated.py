@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.hashing import hash_file
-from problems.cleaning.curation import Curation, curate, licence_counts, licences
+from problems.cleaning.curation import curate, licence_counts, licences
+from problems.cleaning.settings import Curation
 from problems.dataset.dataset_files import write_dataset
 from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS
 from problems.funnel import Stage

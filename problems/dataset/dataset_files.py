@@ -25,7 +25,16 @@ from artifacts.folder import Folder
 from problems.cleaning.curation import Curated
 from problems.dataset.balance import SCHEMA as WEIGHT
 from problems.dataset.balance import Drawn, Share, Sizes, Weight, level, weights_of, weights_table
-from problems.dataset.card import CARD, DIFFICULTY, FEATURES, FUNNEL, WEIGHTS, Summary, card, spaced
+from problems.dataset.card import (
+    CARD,
+    DIFFICULTY,
+    FEATURES,
+    FUNNEL,
+    WEIGHTS,
+    DatasetSummary,
+    card,
+    spaced,
+)
 from problems.dataset.charts import BUCKETS, bucket_of, funnel_chart, stacked
 from problems.dataset.evidence import Evidence, evidence_of, write_evidence
 from problems.dataset.rows_json import json_list
@@ -132,7 +141,7 @@ def _histogram(shards: Shards, difficulty: NDArray[np.float64]) -> str:
     return stacked(counts, "static difficulty")
 
 
-def _summary(shards: Shards) -> Summary:
+def _summary(shards: Shards) -> DatasetSummary:
     """Count what the card says of the problems, and read the examples."""
     parts, licences = Counter[Any](), Counter[Any]()
     places: dict[str, list[int]] = {}
@@ -152,7 +161,7 @@ def _summary(shards: Shards) -> Summary:
             numbers[source] += 1
     in_order = [place for source in shown for place in places.get(source, [])]
     problems = shards.problems(in_order)
-    return Summary(
+    return DatasetSummary(
         parts.total(),
         _set_hash(shards),
         parts,

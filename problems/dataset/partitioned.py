@@ -29,16 +29,10 @@ from artifacts.hashing import MANIFEST, content_of, hash_data
 from artifacts.integrity import hashes_of, seal
 from artifacts.manifest import Manifest
 from problems.cleaning.contamination import suspects
-from problems.cleaning.curation import (
-    Curation,
-    doubled,
-    leaking,
-    licence_counts,
-    licences,
-    own_fault,
-)
+from problems.cleaning.curation import doubled, leaking, licence_counts, licences, own_fault
 from problems.cleaning.duplicates import find, marks
 from problems.cleaning.semantic import BothIndexes
+from problems.cleaning.settings import Curation
 from problems.cleaning.sketch import sketch
 from problems.columns import ProblemError
 from problems.dataset.curated import GATED, facts
@@ -51,7 +45,8 @@ from problems.dataset.whole_set import CLEAN, VERIFIED, Lookup, PartScan, ShardR
 from problems.funnel import Removed, Stage
 from problems.parallel import ParallelMap
 from problems.schema import Problem, to_table, write_parquet
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 SHARD = 50_000  # problems that one worker holds while the dataset is written

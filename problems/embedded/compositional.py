@@ -28,7 +28,7 @@ from problems.embedded.operations import (
     is_block,
     statements,
 )
-from problems.embedded.settings import FamilyConfig as FamilyConfig
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem, Split
 from sandbox.protocol import Limits
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-from problems.embedded.compositional import FamilyConfig, functions, name_of, problem_of
+from problems.embedded.compositional import functions, name_of, problem_of
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem, Split
 
 FAMILIES: dict[str, frozenset[str]] = {

@@ -13,8 +13,9 @@ from functools import cache
 from itertools import islice
 
 from problems.embedded.behaviour import Composition, behaviour, part_of
-from problems.embedded.compositional import SHAPES, FamilyConfig, compose, problem_of, tests_for
+from problems.embedded.compositional import SHAPES, compose, problem_of, tests_for
 from problems.embedded.operations import Kind
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 
 PERIOD = sum(SHAPES.values())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from artifacts.parsing import parse
 from problems.columns import ProblemError
 from problems.reading.source import python
-from problems.syntax import IMPORTS, parse
+from problems.syntax import IMPORTS
 
 
 def called(code: str, asserts: list[str], where: str) -> str:

@@ -22,11 +22,11 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
+from artifacts.parsing import parse
 from problems.columns import ProblemError
 from problems.reading.asserts import check
 from problems.reading.source import python
 from problems.schema import Problem
-from problems.syntax import parse
 from sandbox.protocol import Limits
 
 SOURCE = "file"

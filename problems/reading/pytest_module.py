@@ -12,10 +12,11 @@ from __future__ import annotations
 import ast
 import builtins
 
+from artifacts.parsing import parse
 from problems.columns import ProblemError
 from problems.reading.program_imports import take_imports
 from problems.reading.source import Record, python
-from problems.syntax import definitions, parse
+from problems.syntax import definitions
 
 
 def pytest_tests(source: str, module: str, solution: str, key: str, where: str) -> Record:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from artifacts.parsing import parse
 from problems.columns import ProblemError
 from problems.schema import Problem
-from problems.syntax import parse
 from sandbox.reading import shown
 
 Row = Mapping[str, Any]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from artifacts.parsing import parse
 from problems.reading.any_order import in_any_order, says_any_order
 from problems.reading.input_output import AS_UPSTREAM
 from problems.schema import Problem
-from problems.syntax import parse
 
 # A small number: 10^-6, 10^{-6}, $10^{-6}$, 10**-6, 1e-6, 10⁻⁶, 0.000001, or "10 - 6" where the
 # markup was lost.

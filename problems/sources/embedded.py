@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.reading.own import own
 from problems.reading.source import Source
 

@@ -32,8 +32,7 @@ from problems.synthesis.proposals import (
     proposal_of,
 )
 from problems.synthesis.replies import NoReply, ReplySource
-from problems.synthesis.settings import SOURCE
-from problems.synthesis.settings import Synthesis as Synthesis
+from problems.synthesis.settings import SOURCE, Synthesis
 from problems.verification.outputs import Output, OutputRequest, outputs
 from sandbox.protocol import Limits
 from sandbox.sandbox import Runs

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
+from artifacts.parsing import parse
 from problems.encoding import dumps
 from problems.schema import Problem
-from problems.syntax import parse, tree_of
-from sandbox.styles.style import Input as Input
+from problems.syntax import tree_of
+from sandbox.styles.style import Input
 
 Fact = tuple[object, ...]
 DRAWS = 12  # tries per wanted input

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
-from problems.syntax import binds, names_in, parse, reached
+from artifacts.parsing import parse
+from problems.syntax import binds, names_in, reached
 
 # A larger number is a modulus, a bound or an infinity: adding one to it seldom matters.
 LARGE = 10_000

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from problems.schema import Problem
-from problems.verification.inputs import Input, generate_inputs
+from problems.verification.inputs import generate_inputs
 from problems.verification.mutants import Mutant
 from problems.verification.outputs import Output, OutputRequest, outputs
 from sandbox.protocol import TestResult, Verdict
 from sandbox.sandbox import Runs
+from sandbox.styles.style import Input
 from sandbox.worker.compare import same_output, same_text
 from sandbox.worker.messages import NOT_RUN
 

@@ -26,7 +26,7 @@ from problems.verification.problem_check import (
     needs_strength,
     references,
 )
-from problems.verification.settings import Verification as Verification
+from problems.verification.settings import Verification
 from problems.verification.strength import Strength
 from problems.verification.verification_batch import check_batch
 from sandbox.sandbox import Runs

@@ -27,7 +27,7 @@ from artifacts.passport import ManifestIndex
 from artifacts.store import KINDS
 from resources.backup import index
 from resources.backup.databases import (
-    Server,
+    DatabaseServer,
     check_sqlite,
     copy_sqlite,
     is_companion,
@@ -50,7 +50,7 @@ STAGE = ".backup-"
 
 
 @dataclass
-class Summary:
+class BackupSummary:
     """A finished backup. new_files, new_bytes: what was not at the URL before."""
 
     index: Index
@@ -59,7 +59,7 @@ class Summary:
     removed_backups: list[str] = field(default_factory=list)
 
 
-def back_up(settings: Settings, to: Folder, keep: int) -> Summary:
+def back_up(settings: Settings, to: Folder, keep: int) -> BackupSummary:
     """Make a backup, and remove all but the newest `keep` ones.
 
     Raises NotReady, CorruptArtifact for a file that is damaged, LedgerChanged, CorruptUpload.
@@ -109,7 +109,7 @@ class _Backup:
                 check_sqlite(copy, self.home.path / name)
             self.files[name] = self._put(copy)
 
-    def _hold_moment(self, opened: ExitStack) -> dict[str, tuple[Server, str]]:
+    def _hold_moment(self, opened: ExitStack) -> dict[str, tuple[DatabaseServer, str]]:
         """Copy the files of the moment. Return the servers with its name, until `opened` ends."""
         ledger, moment = self.settings.ledger, self.stage / "moment"
         with locked(self.home.runs), ledger.held() as history:
@@ -167,7 +167,7 @@ class _Backup:
             raise changed(store.at(missing), "is missing; it was removed")
         self.to.each(lambda each: self._take_published(store, each[0], *each[1]), files.items())
 
-    def finish(self) -> Summary:
+    def finish(self) -> BackupSummary:
         """Write the index, last. Raises NotReady if an object is not there any more."""
         made = Index(
             id=self.id,
@@ -184,7 +184,7 @@ class _Backup:
             raise NotReady(f"{self.to.url} lost objects meanwhile: back up again, one at a time")
         with _space_named(self.to):
             index.write(self.to, made)
-        return Summary(made, len(self.new), sum(self.new.values()))
+        return BackupSummary(made, len(self.new), sum(self.new.values()))
 
     def _take_published(
         self, store: Folder, name: str, as_name: str = "", content: str = ""

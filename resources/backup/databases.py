@@ -64,7 +64,7 @@ def _damaged(path: Path, why: str) -> CorruptArtifact:
 
 
 @dataclass(frozen=True)
-class Server:
+class DatabaseServer:
     """A database of a Postgres server. password: the variable that holds it."""
 
     url: str
@@ -124,16 +124,19 @@ class Server:
         return ended.stdout
 
 
-def servers(profile: Profile) -> dict[str, Server]:
+def servers(profile: Profile) -> dict[str, DatabaseServer]:
     """Return the databases that the profile names on servers, by what they are for; a database
     with both the ledger and Dagster's records is named once.
     """
     named = {}
     if postgres := profile.orchestration.postgres:
         place = f"{postgres.hostname}:{postgres.port}/{postgres.database}"
-        named[place] = "dagster", Server(f"postgresql://{postgres.username}@{place}", PASSWORD)
+        named[place] = (
+            "dagster",
+            DatabaseServer(f"postgresql://{postgres.username}@{place}", PASSWORD),
+        )
     if url := profile.storage.ledger:
         parts = urlsplit(url)
         place = f"{parts.hostname}:{parts.port or 5432}/{parts.path.strip('/')}"
-        named[place] = "ledger", Server(url, "PGPASSWORD")
+        named[place] = "ledger", DatabaseServer(url, "PGPASSWORD")
     return dict(named.values())

@@ -21,7 +21,7 @@ from artifacts.store import KINDS
 from resources import lease
 from resources.backup import index
 from resources.backup.back_up import POINTER
-from resources.backup.databases import COMPANIONS, Server, is_sqlite
+from resources.backup.databases import COMPANIONS, DatabaseServer, is_sqlite
 from resources.backup.index import Index, Stored
 from resources.home import FORMAT, FORMAT_FILE, RESTORING, Home, NotReady
 from resources.registry.ledger_database import LedgerUnreachable
@@ -41,7 +41,7 @@ def check(source: Folder, id: str = "") -> Index:
 
 
 def restore(
-    source: Folder, home: Home, root: str, servers: Mapping[str, Server], id: str = ""
+    source: Folder, home: Home, root: str, servers: Mapping[str, DatabaseServer], id: str = ""
 ) -> Index:
     """Make the home of a backup in an empty folder. root: where its artifacts go, any fsspec URL;
     empty: into the home.
@@ -128,7 +128,7 @@ def _check_lease(home: Home, names: Iterable[str]) -> None:
             raise
 
 
-def _check_servers(made: Index, servers: Mapping[str, Server]) -> None:
+def _check_servers(made: Index, servers: Mapping[str, DatabaseServer]) -> None:
     """Raise NotReady unless the profile names an empty database for each one of the backup."""
     keys = {"ledger": "storage.ledger", "dagster": "orchestration.postgres"}
     if made.databases.keys() != servers.keys():

@@ -219,7 +219,7 @@ class Witness:
 
     def __init__(self, job: TrainingJob) -> None:
         self.folder, self.seen, self.silence = job.path, False, trainer_lease.Silence()
-        self.watch = progress.Watch(job.path, job.training.stall_s, REQUEST_S)
+        self.watch = progress.ProgressWatch(job.path, job.training.stall_s, REQUEST_S)
 
     def stuck(self) -> bool:
         """Return whether there was no progress, and the training did not end itself."""

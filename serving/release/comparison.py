@@ -15,7 +15,7 @@ from evaluation.statistics.online.sample_ratio import sample_ratio_p_value
 from serving.experiment.guardrail import Harm
 from serving.gateway.observations import Observation
 from serving.release.plan import QUALITY, ReleasePlan
-from serving.release.watch import Watch
+from serving.release.watch import GuardrailWatch
 
 
 class ArmComparison:
@@ -34,7 +34,7 @@ class ArmComparison:
     ) -> None:
         self.plan, self.challenger, self.others = plan, challenger, others
         self.shares = [step.share for step in plan.steps] if shares is None else shares
-        self.watches = [Watch(guardrail, plan) for guardrail in plan.guardrails]
+        self.watches = [GuardrailWatch(guardrail, plan) for guardrail in plan.guardrails]
         self.units: dict[int, tuple[int, int]] = {}  # step -> units of champion, of challenger
 
     def add(self, observations: Iterable[Observation]) -> None:

@@ -17,7 +17,7 @@ from serving.release.plan import ReleasePlan, plan_of
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ReleaseProposal:
     """A release that may be opened. answering: the version that answers all requests now."""
 
     champion: int
@@ -39,7 +39,7 @@ def propose(
     *versions: int,
     strategy: Strategy | None = None,
     trusted: Sequence[str] = (),
-) -> Proposal:
+) -> ReleaseProposal:
     """Return the release of this version against the deployed one; several versions are an
     experiment. trusted: ids of API keys.
 
@@ -64,7 +64,7 @@ def propose(
     challengers = tuple(dict.fromkeys(versions))
     chosen = _strategy(settings, strategy, challengers)
     plan = plan_of(settings, chosen, len(known) + 1, len(challengers), trusted)
-    return Proposal(now, challengers, plan, answering)
+    return ReleaseProposal(now, challengers, plan, answering)
 
 
 def trusted_keys(home: Home, settings: ReleaseSettings) -> list[str]:

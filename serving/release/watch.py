@@ -49,7 +49,7 @@ def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
     return None if error == "shaped" else max(0.0, observation.total_s)  # a clock may jump
 
 
-class Watch:
+class GuardrailWatch:
     """What one guardrail has seen. by_step: pairs in each step; champion, challenger: the values of
     both, for their means; limits: of users a key, for the champion and the challenger.
     """

@@ -19,7 +19,8 @@ from problems.dataset.balance import Weight, write_weights
 from problems.dataset.card import WEIGHTS
 from problems.difficulty.difficulty import rank, write_ranks
 from problems.difficulty.pass_rate_prior import FILE, read_expected
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem, write_parquet
 from resources.home import Home
 from resources.progress import Progress

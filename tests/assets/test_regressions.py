@@ -20,8 +20,8 @@ from assets.training_rows import regression_problems, training_of
 from evaluation.promotion.regression import lost_tasks
 from evaluation.scorecard import Scorecard
 from problems.difficulty.boost import boosted
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 from resources.registry.regressions import BadLine, RegressionSet
 from resources.run_context import StageContext

@@ -18,7 +18,8 @@ from evaluation.sampling import Sampling
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.registry import load
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from resources.home import Home
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.problems.published_rows import ACECODE, FENCED, KODCODE

@@ -24,7 +24,8 @@ from cli.lookup.gpus import gpus_of
 from cli.plan import command, over_machines, show_plan
 from pipelines.launch import prepare_run
 from problems.catalogue import add_source
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.prompt import prompt_text
 from problems.schema import Problem, write_parquet
 from resources.config.load import load_profile

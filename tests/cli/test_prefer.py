@@ -20,8 +20,8 @@ from artifacts.manifest import Manifest
 from cli.prefer import PreferenceOptions, prefer, round_of
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.scorecard import Scorecard
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from resources.settings import Settings
 from serving.preference.round import begin, read_round
 from tests.cli.conftest import Called

@@ -27,7 +27,8 @@ import pytest
 
 from artifacts.store import Artifact
 from evaluation.promotion.gate import Decision
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.prompt import prompt_text
 from resources.home import Home
 from resources.ray.head import free_ports

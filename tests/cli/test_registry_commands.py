@@ -28,7 +28,8 @@ from evaluation.scorecard import Scorecard
 from pipelines.definitions import defs
 from pipelines.sensors.mlflow import mlflow_follows
 from problems.dataset.evidence import SUSPECTS
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import write_parquet
 from resources.home import NotReady
 from resources.registry.ledger import NothingToRollBack

@@ -16,7 +16,8 @@ from assets.training_rows import check_conversations
 from cli.reviewer import records, reinforce, reviewer_job, teach
 from problems.columns import ProblemError
 from problems.dataset.rl_parquet import problem_from_ground_truth
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.prompt import prompt_text
 from problems.schema import Problem, write_parquet
 from resources import lease

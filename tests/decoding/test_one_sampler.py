@@ -14,7 +14,7 @@ from evaluation.generation.decoder import generate
 from evaluation.sampling import Chat, Sampling
 from serving.completion import EngineReply, EngineRequest, complete
 from serving.engines.transformers import TransformersEngine
-from verl_jobs.samples import Weights
+from verl_jobs.samples import EngineWeights
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 # importing verl takes seconds
@@ -46,7 +46,7 @@ def of_a_rollout(checkpoint: Checkpoint, folder: Path, params: dict[str, float])
             ids, [DRAWS] * len(ids), {"max_tokens": TOKENS} | params
         )
         completions = [completion for group in generated for completion in group]
-        assert {each.weights for each in completions} == {Weights(STEP, weights_hash(folder))}
+        assert {each.weights for each in completions} == {EngineWeights(STEP, weights_hash(folder))}
         return [checkpoint.decode(each.tokens) for each in completions]
 
     return asyncio.run(groups())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bundle import CUBIN, FATBIN, Joined, Parts, only, packed
+from deploy.bundle import CUBIN, FATBIN, JoinedParts, Parts, only, packed
 
 PTX = 1
 BUNDLE = Path(__file__).parents[2] / "deploy" / "bundle.py"
@@ -50,7 +50,7 @@ def test_parts_have_the_chosen_size_and_join_to_what_was_written(tmp_path: Path)
     parts.write(b"pqrstuvwxyz")
     parts.finish()
     assert [path.stat().st_size for path in sorted(tmp_path.iterdir())] == [10, 10, 6]
-    assert Joined(tmp_path, parts.digests).read() == b"abcdefghijklmnopqrstuvwxyz"
+    assert JoinedParts(tmp_path, parts.digests).read() == b"abcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.mark.parametrize(("fault", "message"), [("missing", "missing"), ("changed", "damaged")])
@@ -64,7 +64,7 @@ def test_a_part_that_is_missing_or_damaged_is_named(
     else:
         (tmp_path / "part-001").write_bytes(b"efgH")
     with pytest.raises(SystemExit, match=f"part-001 is {message}"):
-        Joined(tmp_path, parts.digests).read()
+        JoinedParts(tmp_path, parts.digests).read()
 
 
 def test_what_names_this_machine_and_what_is_left_out_is_not_packed(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 
 

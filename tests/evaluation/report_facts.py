@@ -22,8 +22,8 @@ from evaluation.reports.facts import (
 )
 from evaluation.reports.report import groups, pick_examples
 from evaluation.scorecard import Scorecard
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from tests.evaluation.scorecards import sample, scorecard
 
 

@@ -19,8 +19,8 @@ from evaluation.reports.facts import ReportFacts
 from evaluation.reports.report import render
 from evaluation.scorecard import Scorecard
 from problems.clusters import cluster_of
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 from tests.evaluation.report_facts import facts_of
 from tests.evaluation.scorecards import BETTER, OLD, counted

@@ -19,7 +19,8 @@ from experiments.adapt import adapt, checkpoint_folder, read_family
 from experiments.adaptation import ALL, AdaptationRow, AdaptationStudy, Family
 from problems.demonstrations import demonstration
 from problems.embedded import families
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import write_parquet
 from resources.home import NotReady
 from resources.settings import Settings

@@ -20,8 +20,8 @@ from evaluation.completions import Completion
 from evaluation.generation.completion_sources import GenerationReport, Source, generate_completions
 from evaluation.generation.openai_client import EndpointSource
 from evaluation.sampling import Sampling
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from resources.home import Home
 from tests.serving.faulty_proxy import proxy_to, served
 

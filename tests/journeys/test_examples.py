@@ -15,7 +15,8 @@ import yaml
 
 from problems.dataset.rl_parquet import write_verl
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.prompt import prompt_text
 from resources.config.load import load_profile
 from resources.config.profile import Profile

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from resources.home import Home
 from tests.journeys.own_rows import write_rows
 from tests.web_server import served

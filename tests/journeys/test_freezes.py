@@ -65,7 +65,7 @@ def one_freeze(number: int) -> dict[str, Any]:
         owner = subprocess.Popen(
             command(job, attempts=3), env=environment(), stdout=out, stderr=out
         )
-    watch, phase = progress.Watch(folder, WITHIN_S), rng.choice(PHASES)
+    watch, phase = progress.ProgressWatch(folder, WITHIN_S), rng.choice(PHASES)
 
     def reached() -> bool:
         watch.look()

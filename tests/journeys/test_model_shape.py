@@ -17,7 +17,8 @@ from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
 from problems.dataset.rl_parquet import write_verl
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from resources.config.load import load_profile
 from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.scorecard import Scorecard
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import read_parquet
 from resources.home import Home
 from resources.registry.ledger import Ledger

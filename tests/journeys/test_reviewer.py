@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.prompt import prompt_text
 from tests.cli.test_reviewer import home_with
 from tests.journeys.demo_run import ratchet

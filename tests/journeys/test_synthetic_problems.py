@@ -14,12 +14,14 @@ import dagster as dg
 import pytest
 
 from problems.cleaning.curation import curate
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem, read_parquet
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.proposals import MIN_INPUTS, PROPOSE, SOLVE
 from problems.synthesis.replies import Replies
-from problems.synthesis.synthesize import Synthesis, synthesize
+from problems.synthesis.settings import Synthesis
+from problems.synthesis.synthesize import synthesize
 from problems.verification.verification import verify
 from resources.home import Home
 from resources.run_context import RunContext

@@ -9,8 +9,8 @@ from typing import Literal
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from evaluation.scorecard import Scorecard
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from problems.schema import write_parquet
 from resources.home import Home
 from resources.model_version import ModelVersion

@@ -17,7 +17,8 @@ from assets.contestant_scores import read_scores
 from evaluation.benchmarks import validation
 from evaluation.benchmarks.embedded import answering
 from evaluation.evaluate import evaluate
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 from tests.pipelines import daily_validation

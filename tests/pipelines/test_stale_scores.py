@@ -14,7 +14,8 @@ from pipelines.definitions import defs
 from pipelines.schedules import daily_validation, weekly_benchmarks
 from pipelines.sensors.stale_scores import stale_scores
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import write_parquet
 from resources.model_version import ModelVersion
 from tests.open_runs import open_test_run

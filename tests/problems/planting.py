@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from artifacts.parsing import parse
 from problems.cleaning.similarity import programs
 from problems.schema import Problem
-from problems.syntax import parse
 
 SYNONYMS = {
     "write a function to": "your task: code that should",

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.augmentation.augment import Augmentation, Kind, augment
+from problems.augmentation.augment import augment
+from problems.augmentation.settings import Augmentation, Kind
 from problems.cleaning.curation import curate
 from problems.schema import Problem
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox, run_all
 

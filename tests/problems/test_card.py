@@ -22,8 +22,9 @@ from problems.dataset.charts import funnel_chart, histogram
 from problems.dataset.dataset_files import write_dataset
 from problems.dataset.evidence import evidence_of
 from problems.dataset.rl_parquet import problem_from_ground_truth
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, write_parquet
 

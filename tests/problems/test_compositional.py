@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from problems.embedded.behaviour import outputs
-from problems.embedded.compositional import FamilyConfig, composition_of, generate
+from problems.embedded.compositional import composition_of, generate
 from problems.embedded.heldout import heldout_tasks
 from problems.embedded.operations import OPERATIONS, Operation, compiled
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, run_all

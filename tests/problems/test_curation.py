@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems.cleaning.contamination import GatedIndex
-from problems.cleaning.curation import Curation, curate, licence_counts, licences
+from problems.cleaning.curation import curate, licence_counts, licences
 from problems.cleaning.duplicates import duplicates, find, marks, rank
+from problems.cleaning.settings import Curation
 from problems.cleaning.sketch import sketch
 from problems.columns import ProblemError
 from problems.dataset.evidence import evidence_of, read_suspects, write_evidence

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from problems.demonstrations import chats, demonstration, demonstrations
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem, write_parquet
 from problems.stored import FILE
 

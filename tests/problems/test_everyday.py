@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.parsing import parse
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.curation import curate
 from problems.registry import load
 from problems.schema import Problem
 from problems.sources import everyday, simple
-from problems.syntax import parse, shape
-from problems.verification.verification import Verification, verify
+from problems.syntax import shape
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox
 
 

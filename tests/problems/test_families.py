@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from problems.embedded import families
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.families import COMMON, FAMILIES, common, examples, family_of, heldout
 from problems.embedded.operations import BY_NAME
+from problems.embedded.settings import FamilyConfig
 
 CONFIG = FamilyConfig()
 

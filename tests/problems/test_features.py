@@ -15,7 +15,8 @@ from problems.difficulty.features import (
     spearman,
     static_scores,
 )
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 
 

@@ -11,7 +11,8 @@ import pytest
 from problems.schema import Problem
 from problems.verification.problem_check import FLICKERS
 from problems.verification.repeats import DRAW_RUNS, SET_RUNS, runs_needed
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
 

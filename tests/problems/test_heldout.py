@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from problems.embedded.behaviour import behaviour, part_of
-from problems.embedded.compositional import SHAPES, FamilyConfig, composition_of, generate
+from problems.embedded.compositional import SHAPES, composition_of, generate
 from problems.embedded.heldout import BLOCK, heldout_tasks
+from problems.embedded.settings import FamilyConfig
 
 CONFIG = FamilyConfig(demonstrations=60, train=40, validation=20)
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from problems.registry import load
-from problems.verification.verification import Verification, VerifiedProblems, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import VerifiedProblems, verify
 from sandbox.sandbox import Sandbox
 
 COUNT = "def f(xs):\n    return {x: xs.count(x) for x in xs}\n"

@@ -24,7 +24,8 @@ from problems.dataset.partitioned import Rules, clean
 from problems.parallel import parallel_map
 from problems.registry import load
 from problems.schema import Problem, read_parquet, write_parquet
-from problems.verification.verification import Verification, VerifiedProblems, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import VerifiedProblems, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.problems.test_curation import LONG, toy
 

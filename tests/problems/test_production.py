@@ -20,7 +20,8 @@ from problems.production import SOURCE, capped, is_production
 from problems.reading.place import Place
 from problems.registry import load
 from problems.schema import Problem
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox
 
 STATEMENT = "Write a function that returns its argument times two, also for negative numbers."

@@ -9,7 +9,8 @@ import pytest
 
 from problems.schema import Problem
 from problems.synthesis.proposals import Proposal, program_of, proposal_of
-from problems.synthesis.synthesize import Synthesis, _decided
+from problems.synthesis.settings import Synthesis
+from problems.synthesis.synthesize import _decided
 from problems.verification.outputs import Output
 
 SEED = Problem(

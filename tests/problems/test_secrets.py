@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
-from problems.cleaning.curation import Curation, own_fault
+from problems.cleaning.curation import own_fault
 from problems.cleaning.secrets import secret_in
+from problems.cleaning.settings import Curation
 from tests.problems.test_curation import toy
 
 

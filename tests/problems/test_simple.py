@@ -17,12 +17,13 @@ from problems.cleaning.similarity import programs
 from problems.dataset.rl_parquet import write_verl
 from problems.dataset.trainable import explained, trainable, untrained
 from problems.embedded import compositional
-from problems.embedded.compositional import FamilyConfig
+from problems.embedded.settings import FamilyConfig
 from problems.registry import load
 from problems.schema import Problem
 from problems.sources.simple import generate
 from problems.syntax import shape
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 

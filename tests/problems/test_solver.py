@@ -18,7 +18,8 @@ from problems.reading.place import Place
 from problems.registry import load
 from problems.schema import Problem, write_parquet
 from problems.verification import strength
-from problems.verification.verification import Verification, VerifiedProblems, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import VerifiedProblems, verify
 from sandbox.sandbox import Sandbox
 from tests.problems.published_rows import ACECODE
 from tests.problems.test_card import FAMILY, written

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems.dataset.splits import HELDOUT, VALIDATION, with_parts
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem, Split
 
 PROBLEM = next(each for each in generate(FamilyConfig(demonstrations=1, train=1, validation=1)))

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox
 from tests.problems.test_verification import toy
 

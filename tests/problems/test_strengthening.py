@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from problems.schema import Problem, read_parquet, write_parquet
+from problems.verification.settings import Verification
 from problems.verification.strength import Strength, doubtful
-from problems.verification.verification import Verification, VerifiedProblems, verify
+from problems.verification.verification import VerifiedProblems, verify
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
 

@@ -19,7 +19,8 @@ from artifacts.integrity import CorruptArtifact
 from artifacts.json_lines import HASH, line_of
 from problems.schema import Problem, set_hash, write_parquet
 from problems.verification.problem_check import ANY_ANSWER, NoVerdict, idle_answer
-from problems.verification.verification import Verification, VerifiedProblems, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import VerifiedProblems, verify
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -215,7 +216,8 @@ def test_an_empty_set_verifies(sandbox: Sandbox, tmp_path: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from problems.verification.verification import Verification, verify
+from problems.verification.settings import Verification
+from problems.verification.verification import verify
 from problems.verification.problem_check import ANY_ANSWER
 from sandbox.sandbox import Sandbox, SandboxConfig
 from problems.schema import read_parquet

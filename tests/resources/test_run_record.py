@@ -17,7 +17,7 @@ from resources.progress import Progress, read
 from resources.run_record import (
     Kind,
     PipelineRun,
-    Runs,
+    RunRecords,
     newest_id,
     next_id,
     open_run,
@@ -41,7 +41,7 @@ while True:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def runs(request: pytest.FixtureRequest, tmp_path: Path) -> Runs:
+def runs(request: pytest.FixtureRequest, tmp_path: Path) -> RunRecords:
     """The records of an empty home: in a file, then on a real server."""
     if request.param == "sqlite":
         return Home(tmp_path).runs
@@ -49,11 +49,11 @@ def runs(request: pytest.FixtureRequest, tmp_path: Path) -> Runs:
     return Home(tmp_path, server.fresh(f"runs_{time.time_ns()}")).runs
 
 
-def opened(runs: Runs, name: str, kind: Kind = "pipeline") -> PipelineRun:
+def opened(runs: RunRecords, name: str, kind: Kind = "pipeline") -> PipelineRun:
     return open_run(runs, name, kind=kind, base_seed=3, profile="small", why="test", champion=None)
 
 
-def test_runs_are_numbered_in_order_from_one(runs: Runs) -> None:
+def test_runs_are_numbered_in_order_from_one(runs: RunRecords) -> None:
     assert next_id(runs) == "chain-0001"
     pipeline_run = opened(runs, "chain-0001")
     assert next_id(runs) == "chain-0001"
@@ -76,12 +76,12 @@ def test_two_homes_on_one_server_share_numbers_names_and_draws(
     assert [record.id for record in records(one)] == ["chain-0001", "chain-0002"]
 
 
-def test_an_open_run_is_resumed(runs: Runs) -> None:
+def test_an_open_run_is_resumed(runs: RunRecords) -> None:
     opened(runs, "chain-0001").change(minutes=4.0)
     assert opened(runs, "chain-0001").record.minutes == 4.0
 
 
-def test_run_numbers_are_never_reused(runs: Runs) -> None:
+def test_run_numbers_are_never_reused(runs: RunRecords) -> None:
     kinds: list[tuple[str, Kind]] = [
         ("chain-0001", "pipeline"),
         ("put-by-hand", "evaluation"),
@@ -92,7 +92,7 @@ def test_run_numbers_are_never_reused(runs: Runs) -> None:
     assert len({record.seed for record in records(runs)}) == 4
 
 
-def test_draws_of_a_home_never_overlap(runs: Runs) -> None:
+def test_draws_of_a_home_never_overlap(runs: RunRecords) -> None:
     draws = [
         opened(runs, f"chain-{i}").draw(seed, count)
         for i, (seed, count) in enumerate([(1, 400), (1, 24), (2, 400), (1, 400)])
@@ -105,24 +105,24 @@ def test_draws_of_a_home_never_overlap(runs: Runs) -> None:
     ]
 
 
-def test_a_resumed_run_keeps_its_draw(runs: Runs) -> None:
+def test_a_resumed_run_keeps_its_draw(runs: RunRecords) -> None:
     first = opened(runs, "chain-0001").draw(1, 400)
     opened(runs, "chain-0002").draw(1, 400)
     assert opened(runs, "chain-0001").draw(1, 400) == first
 
 
-def test_a_run_without_held_out_scores_uses_no_tasks(runs: Runs) -> None:
+def test_a_run_without_held_out_scores_uses_no_tasks(runs: RunRecords) -> None:
     opened(runs, "validation-1", "validation")
     opened(runs, "chain-0001")
     assert tasks_used(records(runs), 1) == 0
 
 
-def test_a_data_refresh_consumes_no_run_number(runs: Runs) -> None:
+def test_a_data_refresh_consumes_no_run_number(runs: RunRecords) -> None:
     assert opened(runs, "data", "data").record.number == 0
     assert opened(runs, "chain-0001").record.number == 1
 
 
-def test_a_run_that_failed_twice_is_not_resumed(runs: Runs) -> None:
+def test_a_run_that_failed_twice_is_not_resumed(runs: RunRecords) -> None:
     pipeline_run = opened(runs, "chain-0001")
     assert pipeline_run.fail("no memory").state == "open"
     assert next_id(runs) == "chain-0001"
@@ -131,7 +131,7 @@ def test_a_run_that_failed_twice_is_not_resumed(runs: Runs) -> None:
 
 
 def test_the_newest_run_to_evaluate_has_a_checkpoint(
-    runs: Runs,
+    runs: RunRecords,
 ) -> None:
     with opened(runs, "chain-0001").stage("checkpoint"):
         pass
@@ -142,13 +142,13 @@ def test_the_newest_run_to_evaluate_has_a_checkpoint(
     assert newest_id(runs) == "put-by-hand"
 
 
-def test_smoke_runs_have_their_own_numbers(runs: Runs) -> None:
+def test_smoke_runs_have_their_own_numbers(runs: RunRecords) -> None:
     opened(runs, "chain-0001").change(state="done")
     assert next_id(runs, "smoke") == "smoke-0001"
 
 
 def test_a_stage_keeps_the_time_of_its_first_run(
-    runs: Runs,
+    runs: RunRecords,
 ) -> None:
     pipeline_run = opened(runs, "chain-0001")
     with pipeline_run.stage("clean_problems") as stage:
@@ -167,7 +167,7 @@ def test_a_stage_keeps_the_time_of_its_first_run(
     ]
 
 
-def test_all_attempts_of_a_stage_count(runs: Runs) -> None:
+def test_all_attempts_of_a_stage_count(runs: RunRecords) -> None:
     pipeline_run = opened(runs, "chain-0001")
     progress = Progress(pipeline_run.progress_file, "checkpoint")
     progress.write("begin")
@@ -183,7 +183,7 @@ def test_all_attempts_of_a_stage_count(runs: Runs) -> None:
     assert 0.06 <= pipeline_run.record.stages["checkpoint"].seconds < 0.2
 
 
-def test_a_stage_that_raises_is_recorded_as_failed(runs: Runs) -> None:
+def test_a_stage_that_raises_is_recorded_as_failed(runs: RunRecords) -> None:
     pipeline_run = opened(runs, "chain-0001")
     with pytest.raises(ValueError), pipeline_run.stage("checkpoint"):
         raise ValueError("no room\nand more")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from rewards.battery.cases import MEDIAN
 from rewards.choices import ShownChoice
 from rewards.composite import Reward

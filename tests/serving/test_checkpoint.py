@@ -107,6 +107,11 @@ def test_a_sum_that_does_not_agree_with_the_record_is_not_used(
     assert rows == arms.requests == len(list(site.observations.read()))
 
 
+def test_a_sum_by_other_code_is_not_used(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serving.release.checkpoint.hash_modules", lambda *_: "other code")
+    assert followed(site)[1] == len(list(site.observations.read()))
+
+
 def test_the_sum_of_another_release_is_not_used(site: Site) -> None:
     site.releases.append(site.last().last, "aborted", {"reasons": ["by hand"]})
     site.experiment()

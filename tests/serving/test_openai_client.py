@@ -31,8 +31,8 @@ from evaluation.generation.completion_sources import (
 )
 from evaluation.generation.openai_client import EndpointSource, MissingCompletions
 from evaluation.sampling import Sampling
-from problems.embedded.compositional import FamilyConfig
 from problems.embedded.heldout import heldout_tasks
+from problems.embedded.settings import FamilyConfig
 from problems.schema import write_parquet
 from problems.synthesis.endpoint import TRIES
 from problems.synthesis.endpoint import Endpoint as Client

@@ -21,7 +21,8 @@ from artifacts.json_lines import line_of
 from problems.schema import Problem, write_parquet
 from problems.synthesis.endpoint import TRIES, Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, Replies, Reply
-from problems.synthesis.synthesize import AT_ONCE, Synthesis, synthesize
+from problems.synthesis.settings import Synthesis
+from problems.synthesis.synthesize import AT_ONCE, synthesize
 from resources.home import Home
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.serving.faulty_proxy import FAULTS, FaultyProxy, proxy_to, served
@@ -159,7 +160,8 @@ from pathlib import Path
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import Replies
 from problems.schema import read_parquet
-from problems.synthesis.synthesize import Synthesis, synthesize
+from problems.synthesis.settings import Synthesis
+from problems.synthesis.synthesize import synthesize
 from sandbox.sandbox import Sandbox, SandboxConfig
 with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as replies, \
 Sandbox(SandboxConfig(workers=1)) as sandbox:

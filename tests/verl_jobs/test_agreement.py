@@ -12,7 +12,8 @@ import pytest
 from evaluation.benchmarks import from_problems, validation
 from evaluation.benchmarks.validation_parquet import write_validation
 from evaluation.sampling import CompletionOutput, Sampling
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from rewards.config import RewardConfig
 from rewards.scorer import Scorer
 from sandbox.sandbox import Sandbox, SandboxConfig

@@ -15,7 +15,8 @@ from problems.difficulty.pass_rate_prior import (
     read_expected,
     write_expected,
 )
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.sft.tiny_model import TinyModel, make

@@ -57,10 +57,10 @@ NOTICE = """
 import sys, time
 from pathlib import Path
 from verl_jobs.trainer.entry import Reporter
-from verl_jobs.trainer.progress import Watch
+from verl_jobs.trainer.progress import ProgressWatch
 from verl_jobs.job import TrainingJob
 job = TrainingJob.read(Path(sys.argv[1]))
-reporter = Reporter(job, None, False, Watch(job.path, 60.0))
+reporter = Reporter(job, None, False, ProgressWatch(job.path, 60.0))
 reporter.notice_at = time.monotonic() - float(sys.argv[2])
 reporter.on_sigterm()
 print("continues")

@@ -15,7 +15,7 @@ from verl_jobs.metrics import machines
 from verl_jobs.metrics.machine import Reading, available_bytes, load
 from verl_jobs.metrics.machines import Machines
 from verl_jobs.trainer.entry import Reporter
-from verl_jobs.trainer.progress import Watch
+from verl_jobs.trainer.progress import ProgressWatch
 
 
 def answers(
@@ -87,7 +87,7 @@ def test_machine_load_is_reported_with_the_newest_step_only(
         SimpleNamespace(path=tmp_path),  # type: ignore[arg-type]
         SimpleNamespace(report_custom_message=messages.append),  # type: ignore[arg-type]
         owned=False,
-        watch=Watch(tmp_path, 60.0),
+        watch=ProgressWatch(tmp_path, 60.0),
     )
     monkeypatch.setattr(reporter.machines, "loads", lambda: {"memory_gib": 4.0})
     reporter.report()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_only_a_time_without_any_sign_counts(tmp_path: Path) -> None:
-    watch = progress.Watch(tmp_path, 60.0)
+    watch = progress.ProgressWatch(tmp_path, 60.0)
     time.sleep(0.05)
     assert watch.look() == 0.0  # before the first phase
     progress.begin(tmp_path, "rollouts of step 1")
@@ -31,12 +31,12 @@ def test_only_a_time_without_any_sign_counts(tmp_path: Path) -> None:
 
 
 def test_after_two_updates_the_limit_follows_from_the_longest_wait(tmp_path: Path) -> None:
-    watch = progress.Watch(tmp_path, 1e6)
+    watch = progress.ProgressWatch(tmp_path, 1e6)
     for step in (1, 2):
         assert watch.limit == 1e6
         progress.begin(tmp_path, f"update of step {step}")
         watch.look()
-    assert watch.limit == progress.LEAST_S
+    assert watch.limit == progress.MIN_S
     watch.quiet = 100.0  # a step that took so long has ended
     progress.begin(tmp_path, "rollouts of step 3")
     watch.look()
@@ -63,7 +63,7 @@ import sys
 from pathlib import Path
 from verl_jobs.trainer import entry, progress
 progress.begin(Path(sys.argv[1]), "update of step 3")
-entry.end_if_stuck(progress.Watch(Path(sys.argv[1]), 1.5))
+entry.end_if_stuck(progress.ProgressWatch(Path(sys.argv[1]), 1.5))
 """
 
 

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from problems.columns import ProblemError
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.conversation import MEND, REVIEW

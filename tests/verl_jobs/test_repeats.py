@@ -10,7 +10,8 @@ import pytest
 
 from problems.dataset.rl_parquet import write_verl
 from problems.demonstrations import demonstration
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.prompt import prompt_text
 from resources.config.load import load_profile
 from rewards.composite import reward_hash

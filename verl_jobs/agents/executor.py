@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from artifacts.parsing import parse
 from problems.prompt import shown_test
 from problems.schema import Problem
-from problems.syntax import parse
 from rewards.extraction import extract_code
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Runs, run_all

@@ -22,7 +22,7 @@ from verl_jobs.agents.rollout import BONUS, Rollout
 from verl_jobs.agents.stream import PolicyWriter, Template
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.samples import BY_LENGTH, WEIGHTS, SampledTokens, Weights, weight_fields
+from verl_jobs.samples import BY_LENGTH, WEIGHTS, EngineWeights, SampledTokens, weight_fields
 from verl_jobs.trainer.reward_manager import as_verl, job_of, overlong, scorer_of
 
 
@@ -83,7 +83,7 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
                 request_id=request_id, prompt_ids=ids, sampling_params=params
             )
             fields = output.extra_fields
-            weights = Weights(fields.get("global_steps") or 0, fields.get(WEIGHTS, ""))
+            weights = EngineWeights(fields.get("global_steps") or 0, fields.get(WEIGHTS, ""))
             # verl's servers report "completed" here too
             reason = BY_LENGTH if len(output.token_ids) >= limit else output.stop_reason or ""
             log_probs = list(output.log_probs or [0.0] * len(output.token_ids))

@@ -18,12 +18,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from artifacts.parsing import parse
 from artifacts.section import Section
 from problems.columns import ProblemError
 from problems.parquet_file import reading_parquet
 from problems.prompt import prompt_text
 from problems.schema import Problem, write_table
-from problems.syntax import parse
 from problems.typed_rows import typed_rows
 from problems.verification.mutants import mutants
 from sandbox.protocol import Verdict

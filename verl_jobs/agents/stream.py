@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verl_jobs.agents.conversation import Conversation
-from verl_jobs.samples import BY_LENGTH, SampledTokens, Weights
+from verl_jobs.samples import BY_LENGTH, EngineWeights, SampledTokens
 
 # placeholder of a message in the template: invisible separators that no text contains
 PLACEHOLDER = "\u2063answer\u2063"
@@ -35,7 +35,7 @@ class Stream:
     mask: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
-    weights: list[Weights] = field(default_factory=list)
+    weights: list[EngineWeights] = field(default_factory=list)
     reason: str = ""
 
     @property

@@ -29,7 +29,7 @@ from decoding.batch import Row, decode
 from decoding.checkpoint import load
 from decoding.draws import nth_seed, uniform_of
 from verl_jobs.config.lora import merge_adapter, plain_name
-from verl_jobs.samples import BY_LENGTH, SampledTokens, Weights, weight_fields
+from verl_jobs.samples import BY_LENGTH, EngineWeights, SampledTokens, weight_fields
 from verl_jobs.trainer.export import aliases, raw
 
 GPU_NAME = "transformers"  # verl's name of this engine on a GPU
@@ -40,7 +40,7 @@ def server_name(replica_rank: int) -> str:
     return f"hf_cpu_server_{replica_rank}"
 
 
-def sampled(row: Row, weights: Weights) -> SampledTokens:
+def sampled(row: Row, weights: EngineWeights) -> SampledTokens:
     reason = "completed" if row.ending == "end" else BY_LENGTH
     return SampledTokens(row.tokens, row.log_probs, reason, weights)
 
@@ -63,7 +63,7 @@ class HFServer:
         )
         self.model = self.checkpoint.model
         self.base: dict[str, torch.Tensor] = {}  # with LoRA: the weights that adapters are added to
-        self.weights = Weights()
+        self.weights = EngineWeights()
         self.pending: list[tuple[Row, asyncio.Future[SampledTokens]]] = []
         self.seen: Counter[tuple[int, ...]] = Counter()
         self.worker: asyncio.Task[None] | None = None
@@ -92,7 +92,7 @@ class HFServer:
         async with self.busy:
             missing, unexpected = self.model.load_state_dict(weights, strict=False)
             step = self.weights.step if global_steps is None else global_steps
-            self.weights = Weights(step, await asyncio.to_thread(self._digest))
+            self.weights = EngineWeights(step, await asyncio.to_thread(self._digest))
         missing = [
             m
             for m in missing

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from problems.dataset.rl_parquet import write_verl
-from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.compositional import generate
+from problems.embedded.settings import FamilyConfig
 from problems.prompt import prompt_text
 from problems.schema import Problem
 from rewards.composite import reward_hash

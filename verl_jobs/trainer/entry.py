@@ -98,7 +98,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     check_attention(job.training)
     os.environ.update(environment(job.training))
     progress.begin(job.path, "download of saves" if job.mirror else "start")
-    watch = progress.Watch(job.path, job.training.stall_s)
+    watch = progress.ProgressWatch(job.path, job.training.stall_s)
     threading.Thread(target=end_if_stuck, args=(watch,), daemon=True, name="watch").start()
     try:
         fetch(job)
@@ -173,7 +173,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         reporter.stop()
 
 
-def end_if_stuck(watch: progress.Watch) -> None:
+def end_if_stuck(watch: progress.ProgressWatch) -> None:
     """End this process if the training makes no progress.
 
     In a thread of its own: a question to Ray may itself wait for ever.
@@ -198,7 +198,11 @@ class Reporter(threading.Thread):
     """
 
     def __init__(
-        self, job: TrainingJob, session: PipesContext | None, owned: bool, watch: progress.Watch
+        self,
+        job: TrainingJob,
+        session: PipesContext | None,
+        owned: bool,
+        watch: progress.ProgressWatch,
     ) -> None:
         super().__init__(daemon=True)
         self.job, self.session = job, session

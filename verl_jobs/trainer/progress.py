@@ -20,7 +20,7 @@ from verl_jobs.trainer.trainer_lease import STILL_S, Silence, overwrite
 FILE = "progress"
 UPDATE = "update"
 # Once two updates were seen, the limit follows from the longest time without progress so far.
-LEAST_S, TIMES = 300.0, 20
+MIN_S, TIMES = 300.0, 20
 NO_PROGRESS = "no progress for"  # how the fault begins
 OF_RAY = ("resources.ray.head", "ray.scripts", "raylet")  # in the command lines of its daemons
 
@@ -44,7 +44,7 @@ def touch(folder: Path) -> None:
         os.utime(folder / FILE)
 
 
-class Watch:
+class ProgressWatch:
     """The time without progress, on this process's own clock.
 
     most_s: `training.stall_s`. still_s: between two looks at most, or this process was paused.
@@ -74,7 +74,7 @@ class Watch:
         """Seconds without progress after which the training is stuck."""
         if len(self._updates) < 2:
             return self.most_s
-        return min(self.most_s, max(LEAST_S, TIMES * self._longest))
+        return min(self.most_s, max(MIN_S, TIMES * self._longest))
 
     def _read(self) -> tuple[str, int] | None:
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from artifacts.folder import Folder
 from artifacts.hashing import hash_file
-from resources.backup.back_up import Summary, back_up
+from resources.backup.back_up import BackupSummary, back_up
 from resources.backup.restore import restore
 from resources.home import Home
 from resources.settings import Settings
@@ -32,7 +32,7 @@ def decided_home(path: Path) -> Settings:
     return Settings(Home(path), "small")
 
 
-def backed_up(settings: Settings, url: str, keep: int = 30) -> Summary:
+def backed_up(settings: Settings, url: str, keep: int = 30) -> BackupSummary:
     return back_up(settings, Folder(url), keep)
 
 
