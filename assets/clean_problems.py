@@ -83,7 +83,16 @@ def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
             problem for problems in custom.values() for problem in problems
         ]
         with stage.run_context.new_sandbox() as sandbox:
-            facts = write_curated(candidates, gated, config, earlier_stages, folder, sandbox)
+            facts = write_curated(
+                candidates,
+                gated,
+                config,
+                earlier_stages,
+                folder,
+                sandbox,
+                journal=stage.run_context.home.path / "journals" / "cleaning.jsonl",
+                on_progress=stage.report.progress.at,
+            )
         return StageOutput(facts)
 
     inputs = {part.manifest.name: part.content_hash for part in (raw, *parts)} | {

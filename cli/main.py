@@ -17,6 +17,7 @@ import errno
 import os
 import signal
 import sys
+from io import TextIOWrapper
 from types import FrameType
 
 FAILED, WRONG, BUSY, INTERRUPTED = 1, 2, 3, 130
@@ -36,6 +37,9 @@ def main() -> None:
 
     try:
         with_interrupts()
+        for stream in (sys.stdout, sys.stderr):  # text that the terminal cannot show is escaped
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         sys.exit(app(prog_name="ratchet", standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)

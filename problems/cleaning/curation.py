@@ -7,9 +7,11 @@ secrets or of poor quality, and duplicates.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from problems.cleaning.compared import compared
 from problems.cleaning.contamination import GatedIndex, Overlap, suspects
 from problems.cleaning.duplicates import DuplicateGroup, Duplicates, duplicates
 from problems.cleaning.fingerprints import known_task
@@ -17,7 +19,6 @@ from problems.cleaning.gating import gated_as
 from problems.cleaning.licences import is_allowed
 from problems.cleaning.quality import fault
 from problems.cleaning.secrets import secret_in
-from problems.cleaning.semantic import BothIndexes
 from problems.cleaning.settings import Curation
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, refuse_duplicates
@@ -49,13 +50,16 @@ def curate(
     gated: Iterable[Problem],
     config: Curation | None = None,
     sandbox: Sandbox | None = None,
+    journal: Path | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Curated:
     """Remove problems, in this order of reasons.
 
     Gated, licence refused, poor, secret, overlapping a gated problem, duplicate. Gated problems
     among `problems` count as `gated` too. All lists are in the order of the ids, independent of the
-    input order. sandbox: compares with the gated ones by meaning and behaviour too. Raises
-    ProblemError on an id that occurs twice, NoOutput if the sandbox fails.
+    input order. sandbox: compares with the gated ones by meaning and behaviour too, with `journal`
+    and `on_progress` (see `compared`). Raises ProblemError on an id that occurs twice, NoOutput if
+    the sandbox fails.
     """
     config = config or Curation()
     arrived = sorted(problems, key=lambda problem: problem.problem_id)
@@ -69,9 +73,9 @@ def curate(
     }
     rest = [problem for problem in arrived if problem.problem_id not in reasons]
     if sandbox:
-        index = BothIndexes(list(guards.values()), config.sentence_model)
-        overlaps = index.overlaps(rest, sandbox, processes=config.processes)
-        overlaps.sort(key=lambda overlap: overlap.problem_id)
+        gated, model = list(guards.values()), config.sentence_model
+        found = compared(rest, gated, sandbox, model, journal, on_progress)
+        overlaps = [overlap for each in found for overlap in each]
     else:
         overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
     reasons |= leaking(overlaps, ((problem.problem_id, problem.parents) for problem in rest))

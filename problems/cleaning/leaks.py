@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
-from typing import Any, Literal
+from typing import Literal
 
-from artifacts.code_hash import hash_modules
-from artifacts.hashing import hash_data
-from artifacts.json_lines import JsonLines
+from problems.cleaning.compared import compared
 from problems.cleaning.contamination import Overlap
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
-from problems.cleaning.semantic import BothIndexes
-from problems.schema import Problem, set_hash
+from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 
 BEHAVIOUR = "same behaviour"
-PART_S, FIRST_PART, MAX_PART = 5.0, 32, 4096  # seconds and rows of a part
 
 
 @dataclass(frozen=True)
@@ -54,48 +48,10 @@ def find_leaks(
 ) -> list[Leak]:
     """Compare rows with gated tasks: names, words, programs and tests, then meaning and behaviour.
 
-    model: see `MeaningIndex`. journal: a file that keeps the verdicts, written every few seconds,
-    so that a killed pass resumes, and an unchanged row is not compared again with the same tasks.
-    Calls `on_progress(done, total)` after each part of the rows. Raises NoOutput if the sandbox
-    fails.
+    The arguments are those of `compared`. Raises NoOutput if the sandbox fails.
     """
-    rules = hash_data([hash_modules((__name__,), ("problems", "sandbox")), set_hash(gated), model])
-    keys = [f"{rules[:16]} {problem.content_hash}" for problem in problems]
-    known, file = dict[str, Leak](), JsonLines(journal) if journal else None
-    if file:
-        file.open(
-            lambda row: known.update({row["key"]: Leak(**row["leak"] | _also(row["leak"]))}),
-            "remove the line: its row is compared again",
-        )
-    try:
-        pending = {key: row for key, row in zip(keys, problems, strict=True) if key not in known}
-        indexes = BothIndexes(gated, model) if pending else None
-        rest, size = iter(pending.items()), FIRST_PART
-        on_progress(len(keys) - len(pending), len(keys))
-        while indexes and (part := dict(islice(rest, size))):
-            started = monotonic()
-            found = dict(zip(part, _findings(list(part.values()), indexes, sandbox), strict=True))
-            if file:
-                file.append({"key": key, "leak": asdict(leak)} for key, leak in found.items())
-            known |= found
-            size = int(len(part) * PART_S / (monotonic() - started))
-            size = max(FIRST_PART, min(MAX_PART, size))  # a part has costs of its own
-            on_progress(sum(key in known for key in keys), len(keys))
-    finally:
-        if file:
-            file.close()
-    return [known[key] for key in keys]
-
-
-def _also(leak: dict[str, Any]) -> dict[str, Any]:
-    return {"also": tuple(leak["also"])}  # a list in JSON
-
-
-def _findings(problems: Sequence[Problem], indexes: BothIndexes, sandbox: Sandbox) -> list[Leak]:
-    by_id: dict[str, list[Overlap]] = {problem.problem_id: [] for problem in problems}
-    for overlap in indexes.overlaps(problems, sandbox, every=True):
-        by_id[overlap.problem_id].append(overlap)
-    return [_finding(problem, by_id[problem.problem_id]) for problem in problems]
+    overlaps = compared(problems, gated, sandbox, model, journal, on_progress, every=True)
+    return [_finding(one, found) for one, found in zip(problems, overlaps, strict=True)]
 
 
 def _finding(problem: Problem, overlaps: Iterable[Overlap]) -> Leak:

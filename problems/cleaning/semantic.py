@@ -167,7 +167,6 @@ class BothIndexes:
         problems: Sequence[Problem],
         sandbox: Sandbox,
         own: Sketch | None = None,
-        processes: int = 1,
         every: bool = False,
     ) -> list[Overlap]:
         """Return the overlaps.
@@ -175,10 +174,7 @@ class BothIndexes:
         own: see `GatedIndex.overlaps_of`. every: also run problems that leak already, to name each
         task that they leak; to remove them, one is enough.
         """
-        overlaps = (
-            self.lexical.overlaps_of(problems, own)
-            if own
-            else self.lexical.overlaps(problems, processes)
-        )
+        lexical = self.lexical
+        overlaps = lexical.overlaps_of(problems, own) if own else lexical.overlaps(problems)
         leaks = {overlap.problem_id for overlap in overlaps if overlap.leak}
         return overlaps + self.semantic.overlaps(problems, sandbox, () if every else leaks)

@@ -6,7 +6,7 @@ ones with their reasons, the evidence of duplicates and contamination, and the d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,16 @@ def write_curated(
     earlier_stages: Sequence[Stage],
     folder: Path,
     sandbox: Sandbox | None = None,
+    *,
+    journal: Path | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Curate the candidates, fill the folder, and return the facts of its manifest.
 
-    earlier_stages: the funnel's stages before this one, for the card. sandbox: see `curate`.
+    earlier_stages: the funnel's stages before this one, for the card. sandbox, journal,
+    on_progress: see `curate`.
     """
-    curated = curate(candidates, gated, config, sandbox)
+    curated = curate(candidates, gated, config, sandbox, journal, on_progress)
     write_parquet(gated, folder / GATED)
     write_dataset(curated, [*earlier_stages, replace(curated.stage, name=NAME)], folder)
     return facts(

@@ -62,14 +62,14 @@ def verify(
     journal: Path,
     config: Verification | None = None,
     batch_size: int = 256,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> VerifiedProblems:
     """Run what is not in the journal yet, at most `batch_size` problems at a time.
 
-    Calls `on_progress(done, total)` after each batch, which takes about BATCH_S seconds. A second
-    pass over the same journal waits until the first has ended. Raises NoVerdict when the sandbox
-    itself failed (after its own retries), and ProblemError when the journal is broken other than at
-    its torn end.
+    Calls `on_progress(done, total)` at first and after each batch of about BATCH_S seconds. A
+    second pass over the same journal waits until the first has ended. Raises NoVerdict when the
+    sandbox itself failed (after its own retries), and ProblemError when the journal is broken other
+    than at its torn end.
     """
     config = config or Verification()
     # computed once, because hashing is expensive
@@ -78,13 +78,13 @@ def verify(
     with Journal(journal, config.how) as journal_file:
         pending = [(key, each) for key, each in hashes.items() if key not in journal_file.entries]
         done, size, rest = len(hashes) - len(pending), FIRST_BATCH, iter(pending)
+        on_progress(done, len(hashes))
         while batch := list(islice(rest, min(size, batch_size))):
             started = monotonic()
             _verify_batch(batch, sandbox, journal_file, config)
             size = max(MIN_BATCH, int(len(batch) * BATCH_S / (monotonic() - started)))
             done += len(batch)
-            if on_progress:
-                on_progress(done, len(hashes))
+            on_progress(done, len(hashes))
         entries = [journal_file.entries[digest] for digest in digests]
     return _result(problems, entries)
 

@@ -144,6 +144,16 @@ def test_explain_escapes_terminal_control_characters() -> None:
     assert not set("\x1b\r\u202e") & set(completed.stdout)
 
 
+def test_an_id_that_no_terminal_can_show_costs_no_line_its_answer() -> None:
+    program = "def f(a, b):\n    return 3"
+    requests = "\n".join(line(name, program, ADD) for name in ("\ud800", "next"))
+    command = [sys.executable, "-m", "cli.main", "judge", "--explain"]
+    completed = subprocess.run(command, input=requests.encode(), capture_output=True, check=False)
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert b"\\ud800: AC" in completed.stdout
+    assert b"next: AC" in completed.stdout
+
+
 def test_the_judge_command_imports_neither_dagster_nor_torch() -> None:
     code = (
         "import sys; from cli.app.commands import app\ntry:\n    app(['judge', '--help'])\n"

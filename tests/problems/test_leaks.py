@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from problems.cleaning import leaks
+from problems.cleaning import compared
+from problems.cleaning.curation import curate
 from problems.cleaning.leaks import find_leaks
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
@@ -47,7 +48,7 @@ class Unused:
 def test_a_second_pass_compares_only_new_rows(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaks, "FIRST_PART", 1)
+    monkeypatch.setattr(compared, "FIRST_PART", 1)
     done, journal = list[tuple[int, int]](), tmp_path / "leaks.jsonl"
     first = find_leaks(ROWS[:1], [LOW], sandbox, journal=journal)
     both = find_leaks(
@@ -67,3 +68,15 @@ def test_other_tasks_are_compared_anew(sandbox: Sandbox, tmp_path: Path) -> None
     task = replace(ROWS[1], problem_id="humaneval/1", source="humaneval", gated=True)
     [found] = find_leaks(ROWS[1:], [LOW, task], sandbox, journal=journal)
     assert found.gated_id == "humaneval/1"
+
+
+@pytest.mark.slow
+def test_cleaning_resumes_and_says_how_far_it_is(sandbox: Sandbox, tmp_path: Path) -> None:
+    done, journal = list[tuple[int, int]](), tmp_path / "cleaning.jsonl"
+    rows = [replace(row, licence="MIT") for row in ROWS]
+    curate(rows[:1], [LOW], None, sandbox, journal)
+    both = curate(
+        rows, [LOW], None, sandbox, journal, on_progress=lambda *counts: done.append(counts)
+    )
+    assert done == [(1, 2), (2, 2)]
+    assert both == curate(rows, [LOW], None, sandbox)

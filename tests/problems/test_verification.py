@@ -186,7 +186,7 @@ def test_a_sandbox_failure_raises_and_is_never_a_reason(sandbox: Sandbox, tmp_pa
     assert rest.problems_run == 1
 
 
-def test_progress_counts_problems_after_each_batch(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_progress_counts_problems_at_first_and_each_batch(sandbox: Sandbox, tmp_path: Path) -> None:
     progress: list[tuple[int, int]] = []
     verify(
         [toy(str(key)) for key in range(5)],
@@ -196,7 +196,7 @@ def test_progress_counts_problems_after_each_batch(sandbox: Sandbox, tmp_path: P
         batch_size=2,
         on_progress=lambda done, total: progress.append((done, total)),
     )
-    assert progress == [(2, 5), (4, 5), (5, 5)]
+    assert progress == [(0, 5), (2, 5), (4, 5), (5, 5)]
 
 
 def test_slow_problems_are_recorded_every_few_seconds(
@@ -206,7 +206,7 @@ def test_slow_problems_are_recorded_every_few_seconds(
     done: list[int] = []
     problems = [toy(str(key)) for key in range(12)]
     verify(problems, sandbox, tmp_path / "j", RULES, on_progress=lambda at, _: done.append(at))
-    assert done == [8, 10, 12]
+    assert done == [0, 8, 10, 12]
 
 
 def test_an_empty_set_verifies(sandbox: Sandbox, tmp_path: Path) -> None:
