@@ -7,7 +7,6 @@ used. `ratchet doctor` prints them.
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from resources.config.profile import Profile
 from resources.finding import Finding
 from resources.home import Home, NotReady, available_memory_gib
 from sandbox.backends.local import IsolationError
+from sandbox.cores import usable_cores
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError
 from verl_jobs.config.training import Training
 from verl_jobs.planner.engine import import_fault
@@ -95,7 +95,7 @@ def _memory(home: Home, profile: Profile, on_gpus: bool) -> Iterator[Finding]:
     needed, available = memory_gib(profile), available_memory_gib()
     yield Finding(
         "memory",
-        f"{available:.1f} GiB available, {needed:.1f} needed, {len(os.sched_getaffinity(0))} cores",
+        f"{available:.1f} GiB available, {needed:.1f} needed, {usable_cores()} cores",
         "" if available >= needed else "close other programs, or use a smaller profile",
         blocks=available < needed,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import Protocol
 from sandbox.backends import Backend, Channel, WorkerDied, backend_of
 from sandbox.backends.local import IsolationError
 from sandbox.config import SandboxConfig
+from sandbox.cores import usable_cores
 from sandbox.protocol import Invalid, Job, Report, TestResult, Verdict
 
 ATTEMPTS = 2  # A job whose worker failed is retried once, on another worker.
@@ -72,9 +72,7 @@ class Sandbox:
 
     @property
     def workers(self) -> int:
-        return self.config.workers or (
-            self._backend.workers if self._backend else len(os.sched_getaffinity(0))
-        )
+        return self.config.workers or (self._backend.workers if self._backend else usable_cores())
 
     def describe(self) -> str:
         """Return the isolation in force, e.g. "root: namespaces+uid+seccomp+rlimits+cgroup"."""

@@ -8,7 +8,6 @@ there is an engine (evaluation/generation/vllm_engine.py).
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.sampling import CompletionOutput, OnCompletions, Progress, Prompt, Sampling
+from sandbox.cores import usable_cores
 
 if TYPE_CHECKING:
     from decoding.batch import Row
@@ -72,7 +72,7 @@ def generate(
         for start in range(0, len(order), size)
         if (missing := [at for at in order[start : start + size] if at not in completions])
     ]
-    workers = len(os.sched_getaffinity(0)) if loaded.single_threaded else 1
+    workers = usable_cores() if loaded.single_threaded else 1
     at_once = min(workers, len(batches))
 
     def completed(batch: list[int]) -> list[tuple[int, CompletionOutput]]:

@@ -22,6 +22,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from sandbox.cores import usable_cores
+
 BATCH_S, CASE_S = 60.0, 0.05  # of a batch, and more for each case; those not begun have no verdict
 WALL_S = 60.0  # of one answer: much longer than the CPU time that a worker allows
 TRIES = 2  # processes tried per answer
@@ -54,7 +56,7 @@ class Verifier:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or usable_cores()
         self._free = threading.BoundedSemaphore(self.workers)
         self._idle: list[_Process] = []
         os.register_at_fork(after_in_child=self._idle.clear)

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from sandbox.backends import BackendKind, WorkerDied
+from sandbox.cores import usable_cores
 from sandbox.isolation import process_tree
 from sandbox.wire import Frames, TooLong, frame
 from sandbox.worker.slot import sweep
@@ -42,7 +43,7 @@ class LocalBackend:
     def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
         self.isolation = isolation
         self.packages = folders_of(packages)
-        self.workers = len(os.sched_getaffinity(0))
+        self.workers = usable_cores()
         sweep(Path(tempfile.gettempdir()))
 
     def open(self, number: int, of: int) -> LocalChannel:

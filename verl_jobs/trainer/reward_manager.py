@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -20,6 +19,7 @@ from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 from rewards.config import RewardConfig
 from rewards.score import Score
 from rewards.scorer import NoScore, Scorer
+from sandbox.cores import usable_cores
 from sandbox.sandbox import SandboxConfig
 from verl_jobs.config.algorithms import OVERLONG_SHARE
 from verl_jobs.config.engine_overrides import scoring_processes
@@ -55,7 +55,7 @@ def sandbox_of(job: TrainingJob) -> SandboxConfig:
     )
     workers = job.workers
     if sharing > 1 and not (job.backend == "ray" and workers is None):
-        workers = max(1, (workers or len(os.sched_getaffinity(0))) // sharing)
+        workers = max(1, (workers or usable_cores()) // sharing)
     return SandboxConfig(workers, job.backend, job.isolation, job.packages)
 
 
@@ -161,7 +161,7 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
         self.job = job_of(config)
         self.scorer = scorer_of(self.job)
         # a thread waits for each program: enough of them for every worker of the sandbox
-        workers = self.scorer.confined.workers or len(os.sched_getaffinity(0))
+        workers = self.scorer.confined.workers or usable_cores()
         self.threads = ThreadPoolExecutor(2 * workers, "reward")
 
     async def run_single(self, data: Any) -> dict[str, Any]:
