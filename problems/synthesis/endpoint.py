@@ -42,6 +42,7 @@ PASSING = ("created", "permission")
 DOWN = 3
 MAX_BYTES = 4 * 2**20  # maximum size of a body
 MAX_EXCERPT = 500  # characters of a refusal
+BROKEN_OFF = ("abort", "error")  # reasons for which vLLM and SGLang end a reply of status 200
 OTHER_LIMIT = "max_completion_tokens"  # OpenAI's newer name
 Result = TypeVar("Result")
 
@@ -97,15 +98,16 @@ class Endpoint:
             body = rest if tokens is None else {**rest, key: tokens}
             try:
                 return self._retry(partial(self._complete, body), sleep)
-            except ContextTooLong as refusal:
+            except RequestRefused as refusal:
                 said = str(refusal)
-                if not tokens or not (tokens := token_limit.tokens_left(said, tokens, before)):
+                if key != OTHER_LIMIT and token_limit.wants_other_key(said):
+                    self._limit = OTHER_LIMIT
+                    continue
+                if not tokens or not token_limit.limits_tokens(said):
+                    raise
+                if not (tokens := token_limit.tokens_left(said, tokens, before)):
                     raise
                 before = said
-            except RequestRefused as refusal:
-                if key == OTHER_LIMIT or not token_limit.wants_other_key(str(refusal)):
-                    raise
-                self._limit = OTHER_LIMIT
 
     def describe(self, model: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
         """Return the server's description of a model, without volatile fields.
@@ -241,6 +243,10 @@ def _read(body: bytes) -> Reply | EndpointFault:
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return EndpointFault("no body" if not body.strip() else "a body that is no completion")
+    if ended in BROKEN_OFF:
+        return EndpointFault(f"a reply that ended by {ended}")
+    if ended == "content_filter":
+        raise RequestRefused("the server's content filter refuses the question or its answer")
     if text is None and isinstance(ended, str):
         text = ""  # all its tokens went into hidden output
     if not isinstance(text, str):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from problems.synthesis.endpoint import Endpoint
-from problems.synthesis.replies import ContextTooLong, RequestRefused
-from problems.synthesis.token_limit import tokens_left, too_long
+from problems.synthesis.replies import ContextTooLong, NoReply, RequestRefused
+from problems.synthesis.token_limit import limits_tokens, tokens_left, too_long
 
 PROMPT, CONTEXT = 1540, 2048
 ASKED, ROOM = 600, CONTEXT - PROMPT
@@ -36,6 +36,14 @@ REFUSALS = {
     "1540 `inputs` tokens and 600 `max_new_tokens`",
     "llama.cpp": "the request exceeds the available context size, try increasing it "
     '"n_prompt_tokens": 1540, "n_ctx": 2048',
+    "anthropic": "input length and `max_tokens` exceed context limit: 1540 + 600 > 2048",
+    "openai, text": "This model's maximum context length is 2,048 tokens, however you requested "
+    "2,140 tokens (1,540 in your prompt; 600 for the completion).",
+    "tensorrt-llm": "The sum of prompt length (1540.0), query length (0) and max_tokens (600) "
+    "should not exceed max_seq_len (2048)",
+    "mistral": "Prompt contains 1540 tokens and 0 draft tokens, too large for model with 2048 "
+    "maximum context length",
+    "deepspeed": "Requested maximum length 2140 exceeds the max_length 2048 in tokens",
 }
 # The prompt alone, of 3,000 tokens, does not fit.
 PROMPTS = {
@@ -51,6 +59,7 @@ PROMPTS = {
     "tgi": "Input validation error: `inputs` must have less than 2048 tokens. Given: 3000",
 }
 NO_NUMBERS = "context_length_exceeded"
+CAP = "`max_tokens` must be less than or equal to `512`"
 OTHER_KEY = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
 OTHER_KEY += "'max_completion_tokens' instead."
 
@@ -74,16 +83,37 @@ def test_a_prompt_that_is_a_little_too_long_is_asked_for_once_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusal", ["temperature must be at most 2", "413 Request Entity Too Large", OTHER_KEY]
+    "refusal",
+    [
+        "temperature must be at most 2",
+        "413 Request Entity Too Large",
+        "{'loc': ('body', 'temperature'), 'msg': 'Input should be less than or equal to 1'}",
+        "Invalid prompt: it exceeds the limits of our usage policy",
+        OTHER_KEY,
+    ],
 )
 def test_another_refusal_is_not_of_the_context(refusal: str) -> None:
+    assert not limits_tokens(refusal)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "max_tokens is too large: 600. This model supports at most 512 completion tokens",
+        "Invalid max_tokens value, the valid range of max_tokens is [1,512]",
+        "max_tokens: 600 > 512, the maximum allowed number of output tokens for claude-3",
+    ],
+)
+def test_a_cap_on_completions_is_no_context(refusal: str) -> None:
+    refusal = f"the server refuses the question (status 400): {refusal}"
+    assert limits_tokens(refusal)
     assert not too_long(refusal)
-
-
-def test_a_cap_on_completions_is_no_context() -> None:
-    refusal = "max_tokens is too large: 600. This model supports at most 512 completion tokens"
-    assert too_long(refusal)
     assert tokens_left(refusal, ASKED) == 512
+
+
+def test_a_prompt_that_the_server_does_not_count_to_its_end_is_asked_for_half() -> None:
+    refusal = "maximum context length is 2048 tokens. your prompt contains at least 1449 input "
+    assert tokens_left(f"{refusal} tokens, you requested 600", ASKED) == 300
 
 
 @pytest.mark.parametrize(
@@ -91,6 +121,7 @@ def test_a_cap_on_completions_is_no_context() -> None:
     [
         (lambda body: REFUSALS["tgi"] if body["max_tokens"] > ROOM else "", [600, ROOM]),
         (lambda body: NO_NUMBERS if body["max_tokens"] > ROOM else "", [600, 300]),
+        (lambda body: CAP if body["max_tokens"] > 512 else "", [600, 512]),
         (lambda body: OTHER_KEY if "max_tokens" in body else "", [600, 600]),
     ],
 )
@@ -124,8 +155,18 @@ def test_a_final_refusal_is_raised(refusal: str, kind: type[Exception]) -> None:
     assert len(requests) == 1
 
 
+@pytest.mark.parametrize("ended", ["content_filter", "abort", "error"])
+def test_a_reply_that_the_server_broke_off_is_no_answer(ended: str) -> None:
+    with (
+        _server(lambda _: "", ended) as (url, _),
+        Endpoint(url, pause_s=0) as endpoint,
+        pytest.raises(NoReply, match=ended.replace("_", " ")),
+    ):
+        endpoint.ask({"model": "m", "messages": []}, sleep=lambda _: None)
+
+
 @contextmanager
-def _server(refuse: Callable[[Any], str]) -> Iterator[tuple[str, list[Any]]]:
+def _server(refuse: Callable[[Any], str], ended: str = "stop") -> Iterator[tuple[str, list[Any]]]:
     """Serve completions. refuse: body -> the text of a refusal, or "". Yields its requests, too."""
     requests: list[Any] = []
 
@@ -136,7 +177,7 @@ def _server(refuse: Callable[[Any], str]) -> Iterator[tuple[str, list[Any]]]:
         def do_POST(self) -> None:
             requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             refusal = refuse(requests[-1])
-            choice = {"message": {"content": "yes"}, "finish_reason": "stop"}
+            choice = {"message": {"content": "yes"}, "finish_reason": ended}
             body = json.dumps({"error": {"message": refusal}} if refusal else {"choices": [choice]})
             self.send_response(400 if refusal else 200)
             self.end_headers()
