@@ -27,6 +27,7 @@ EVERYTHING: dict[str, Any] = {
         "autoscaling": {"enabled": True},
         "serviceMonitor": {"enabled": True},
     },
+    "backup": {"enabled": True, "url": "s3://backups/ratchet"},
     "priorityClasses": {"ratchet-training": -10},
 }
 JOB = TrainingJob(
@@ -55,6 +56,7 @@ def everything() -> tuple[dict[str, Any], ...]:
 def pods_of(each: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield name and template of the pods that an object makes."""
     spec = each.get("spec", {})
+    spec = spec.get("jobTemplate", each).get("spec", {})
     groups = spec.get("rayClusterSpec", spec)
     for group in (groups.get("headGroupSpec"), *groups.get("workerGroupSpecs", ())):
         if group:

@@ -72,7 +72,7 @@ def test_kinds_of_kuberay_are_valid(release: str) -> None:
 
 def test_every_pod_is_restricted_and_valid() -> None:
     pods = all_pods(cluster())
-    assert len(pods) == 9  # of which Ray's: head, worker and submitter, twice
+    assert len(pods) == 10  # of which Ray's: head, worker and submitter, twice
     for name, template in pods.items():
         assert list(violations(template["spec"])) == [], name
         pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "a"}}
@@ -130,6 +130,7 @@ def test_every_pod_has_a_secret_of_its_own_and_everything_that_it_mounts_exists(
     own = {
         "ratchet, template": {"ratchet-dagster"},
         "ratchet-serve, template": {"ratchet-serve"},
+        "ratchet-backup, template": {"ratchet-backup"},
         "run": {"ratchet-run"},
     }
     assert secrets == {name: {"ratchet-ray"} for name in secrets} | own
@@ -201,6 +202,18 @@ def test_the_gateway_is_the_service_of_release_manifests() -> None:
     ports = {port["name"]: port["containerPort"] for port in gateway["ports"]}
     assert ports["http"] == names.port
     assert f"serving.liveness_port={ports['liveness']}" in gateway["command"]
+
+
+def test_the_backup_is_the_command_that_its_values_say() -> None:
+    (_, template), = pods_of(one("CronJob", "ratchet-backup"))  # fmt: skip
+    backup = template["spec"]["containers"][0]
+    assert backup["command"] == ["ratchet", "backup", "s3://backups/ratchet", "--keep", "30"]
+    values = {"backup": {"enabled": True, "image": "with-pg-dump:1", "keep": 7}}
+    [job] = [each for each in rendered(values) if each["kind"] == "CronJob"]
+    (_, template), = pods_of(job)  # fmt: skip
+    backup = template["spec"]["containers"][0]
+    assert backup["command"] == ["ratchet", "backup", "--keep", "7"]
+    assert backup["image"] == "with-pg-dump:1"
 
 
 def test_ray_in_the_cluster_is_the_ray_of_the_lock() -> None:
