@@ -324,7 +324,7 @@ def test_a_run_of_another_host_resumes_with_the_profile_of_this_home(
 
 
 def test_a_manifest_runs_the_job_file_of_its_run(home: Home) -> None:
-    settings = Settings.read("cluster", ["storage.ledger="])  # the job is of this home
+    settings = Settings.read("cluster", ["storage.ledger=''"])  # the job is of this home
     manifest, cluster, values = (
         yaml.safe_load(
             output_of(partial(print_manifest, **kind), None, settings=settings)  # type: ignore[arg-type]
