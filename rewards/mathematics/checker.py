@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 from math_verify import LatexExtractionConfig, parse, verify
 
-from rewards.mathematics.units import asked, quantity
+from rewards.mathematics.units import asked, quantity, result_of
 
 LATEX = [LatexExtractionConfig(boxed_match_priority=0)]  # plain text would be read by `eval`
 _FORMULA = re.compile(r"\$\$?(.+?)\$\$?|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
@@ -31,6 +31,8 @@ _SCIENTIFIC = re.compile(
     r"\^\s*\{?\s*([+-]?\d{1,2})\s*\}?(?![\w.!^}])",
     re.IGNORECASE,
 )
+# A comma before three digits, of which the first is 0, is no comma of a pair.
+_THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})*,0\d\d(?:,\d{3})*(?![\d,]*\d)")
 _MIXED = re.compile(r"(?<![\w.^/])(\d+)\s+(\d+)/(\d+)(?![\w.!^])")
 CLOSE = 1e-3  # relative; math-verify rounds to six decimals, where all small numbers are equal
 _PI = re.compile(r"(?<![\\A-Za-z])pi(?![A-Za-z])")
@@ -48,6 +50,12 @@ def accepted(reference: str, answer: str, statement: str = "", any_form: bool = 
     statement: text of the question, whose formulas do not count as answers. any_form: the answer
     may be any expression.
     """
+    if same_text(reference, answer):
+        return True
+    if result_of(reference) == reference:
+        answer = result_of(answer)
+    if ":" in reference:
+        answer = re.sub(r"(?<=\d)\s+to\s+(?=\d)", ":", answer)
     if same_text(reference, answer):
         return True
     (number, unit), (given_number, given_unit) = quantity(reference), quantity(answer)
@@ -83,6 +91,7 @@ def _joined(text: str) -> str:
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> list[Any]:
     """Return the expression, which is not evaluated, and its text; only the text if unreadable."""
+    text = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), text)
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", _SCIENTIFIC.sub(_decimal, text))
     plain = _MARKS.sub("", _PI.sub(r"\\pi ", text))
     return list(parse(f"\\boxed{{{plain}}}", LATEX, parsing_timeout=None))

@@ -40,6 +40,22 @@ SPELLINGS = {
     "radian": "rad radian",
     "before noon": "am a.m.",
     "after noon": "pm p.m.",
+    "acre": "acre",
+    "hectare": "ha hectare",
+    "cup": "cup",
+    "pint": "pt pint",
+    "quart": "qt quart",
+    "bit": "bit",
+    "byte": "byte",
+    "volt": "volt",
+    "watt": "watt",
+    "kilowatt": "kw kilowatt",
+    "joule": "joule",
+    "newton": "newton",
+    "ohm": "ohm",
+    "hertz": "hz hertz",
+    "nickel": "nickel",
+    "dime": "dime",
     "hour mile per": "mph",
     "hour kilometre per": "kph",
 }
@@ -66,9 +82,10 @@ def _any(words: dict[str, str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
+_SIGNS = {r"\^\s*\{?\\circ\}?|°": " degree ", r"^\s*\\\$\s*([\d.,]+)$": r"\1 dollar"}
 _FONT = re.compile(r"\\(?:text|textbf|mbox|mathrm|mathbf)\s*\{([^{}]*)\}|\\[ ,;:!]|~")
 _UNIT = re.compile(
-    r"(.*[\d})])\s*\$?\s*\b(?=[a-z])(?!(?-i:[A-KM-Z]\b))"  # a capital is a variable
+    r"(.*(?:[\d})]|\\pi))\s*\$?\s*\b(?=[a-z])(?!(?-i:[A-KM-Z]\b))"  # a capital is a variable
     rf"((?:(?:/|(?:{_any(WORDS)})(?![^\W\d_]))[\s^{{}}.]*)+)\$?\.?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -82,12 +99,44 @@ _ASKED = re.compile(
 
 def quantity(text: str) -> tuple[str, str]:
     """Return the number and the unit at the end of an answer; "" for a unit that is unknown."""
-    plain = _FONT.sub(lambda found: f" {found[1] or ''} ", text)
+    plain = text
+    for sign, word in _SIGNS.items():
+        plain = re.sub(sign, word, plain)
+    plain = _FONT.sub(lambda found: f" {found[1] or ''} ", plain)
     if not (found := _UNIT.fullmatch(plain.strip())):
         return text, ""
     return found[1].strip(), " ".join(
         sorted(WORDS[word] for word in _WORD.findall(found[2].lower()))
     )
+
+
+_VERB = re.compile(r".*(?:\b(?:is|are|equals?|equal to)\b|(?<=[a-z]):)\s*(\S.*)", re.DOTALL)
+_NAMES = re.compile(r"(?<!\\)\b(?!text|frac|sqrt|pi\b|le\b)[A-Za-z]{2,}")
+_VALUE = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|(?<![\w.])-?\d(?:[\d.,/]*\d)?(?![\w/])")
+# Words with which a number in a sentence is not its result.
+_HEDGE = re.compile(
+    r"n't\b|\b(?:not?|nor|or|either|never|than|least|most|about|around|approximately|roughly|nearly"
+    r"|almost|between|over|under|above|below|up to|except|if|unless|may|might|per)\b",
+    re.IGNORECASE,
+)
+
+
+def result_of(answer: str) -> str:
+    """Return the value that a sentence names as its result: "The area is 12 cm." names 12 cm.
+
+    It is what follows the verb, or the only number or formula. Other texts stay as they are.
+    """
+    text = _FONT.sub(lambda found: f" {found[1] or ''} ", answer).strip().rstrip(".")
+    verb, values = _VERB.fullmatch(text), _VALUE.findall(text)
+    if verb and len(_words(verb[1])) < (1 if values else 2):
+        return verb[1]
+    named = len(values) == 1 and len(_words(text)) > 1 and not _HEDGE.search(text)
+    return values[0] if named else answer
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text that name no unit."""
+    return [word for word in _NAMES.findall(_FONT.sub(" ", text)) if word.lower() not in WORDS]
 
 
 def asked(statement: str) -> str:

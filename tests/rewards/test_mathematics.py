@@ -164,3 +164,57 @@ def test_a_unit_is_compared_and_may_be_left_out(
     right: str, answer: str, question: str, equal: bool
 ) -> None:
     assert accepted(right, answer, question) is equal
+
+
+@pytest.mark.parametrize(
+    ("right", "answer", "equal"),
+    [
+        ("(1,000)", "(1,0)", False),
+        ("(1,000)", "1000", True),
+        ("12,000,500", "12000500", True),
+        ("(1,234)", "(1, 234)", True),
+        ("(10,000, 5)", "(10, 0, 5)", False),
+    ],
+)
+def test_the_comma_of_a_thousand_is_no_comma_of_a_pair(
+    right: str, answer: str, equal: bool
+) -> None:
+    assert accepted(right, answer) is equal
+
+
+@pytest.mark.parametrize(
+    ("right", "answer", "equal"),
+    [
+        ("42", "The value of x is 42.", True),
+        ("42", "x equals $42$", True),
+        ("42", "There are 42 apples in total.", True),
+        ("24 cm", "The perimeter is 24 cm.", True),
+        ("24 cm", "The perimeter is 24 m.", False),
+        ("42", "The value is not 42.", False),
+        ("42", "It is more than 42.", False),
+        ("42", "It is 42 or 41.", False),
+        ("12", "between 1 and 12", False),
+        ("5", "The sum is 2 + 3", False),
+        ("x is even", "x is even", True),
+    ],
+)
+def test_the_result_that_a_sentence_names_is_its_answer(
+    right: str, answer: str, equal: bool
+) -> None:
+    assert accepted(right, answer) is equal
+
+
+@pytest.mark.parametrize(
+    ("right", "answer", "equal"),
+    [
+        ("12\\pi \\text{ in}^3", "12\\pi \\text{ cm}^3", False),
+        ("90^\\circ", "90 \\text{ radians}", False),
+        ("90^\\circ", "90 degrees", True),
+        ("\\$5", "5 cents", False),
+        ("5 \\text{ watts}", "5 \\text{ volts}", False),
+        ("1:2", "1 to 2", True),
+        ("1:2", "0 to 0", False),
+    ],
+)
+def test_units_and_ratios_are_read_in_other_forms(right: str, answer: str, equal: bool) -> None:
+    assert accepted(right, answer) is equal
