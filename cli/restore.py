@@ -14,6 +14,7 @@ from cli.display.screen import screen
 from evaluation.promotion.comparison import count
 from pipelines.watch.text import print_text
 from resources.home import Home, NotReady
+from resources.run_record import readable
 from resources.settings import Settings
 
 
@@ -60,6 +61,8 @@ def command(
     elif files:
         for name in restore_files(place, settings.home, files, at):
             print_text(console, f"restored {settings.home.path / name}")
+        decided = {each.id: each.decision for each in readable(settings.home.runs)}
+        settings.ledger.compare({id: kind for id, kind in decided.items() if kind})
     else:
         root = to or settings.profile.storage.root
         made = restore(place, settings.home, root, servers(settings.profile), at)

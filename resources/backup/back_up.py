@@ -3,8 +3,8 @@
 Everything in the home is copied but what is made again: caches, converted models, installed
 packages, saves and candidates of trainings, the training folder of an open run. Of artifacts it is
 what `ratchet gc` would keep; of the others the manifest, as if they had been removed. Records and
-databases are those of one moment; files follow, artifacts last, so that what a record names is
-there. Nothing is removed meanwhile.
+ledger are those of one moment; files and other databases follow, artifacts last, so that what a
+record names is there. Nothing is removed meanwhile.
 """
 
 from __future__ import annotations
@@ -122,8 +122,11 @@ class _Backup:
                 Releases(ledger.place).all(),
                 self.settings.profile.storage,
             )
+            # Writers wait meanwhile, so other databases, which may be large, follow with the files.
+            together = {self.home.records, self.home.ledger}
             paths = (path for path in self.home.path.glob("[!.]*") if path.is_file())
-            for path in (path for path in paths if not is_companion(path)):
+            small = (path for path in paths if path in together or not is_sqlite(path))
+            for path in (path for path in small if not is_companion(path)):
                 copy = moment / path.relative_to(self.home.path)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileNotFoundError):  # it was removed just now

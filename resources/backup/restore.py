@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from resources.backup.back_up import POINTER
 from resources.backup.databases import COMPANIONS, DatabaseServer, is_sqlite
 from resources.backup.index import Index, Stored
 from resources.home import FORMAT, FORMAT_FILE, RESTORING, Home, NotReady
+from resources.registry.ledger import Ledger, LedgerChanged
 from resources.registry.ledger_database import LedgerUnreachable
 
 STAGE = ".restoring"
@@ -76,7 +78,7 @@ def restore_files(source: Folder, home: Home, names: Iterable[str], id: str = ""
     """Put files of a backup back into a home, or all files of a folder; return their names.
 
     names: relative to the home, or paths in it. Raises LeaseHeld while a training uses the home,
-    NotReady for a name that the backup does not have.
+    NotReady for a name that the backup does not have, or a ledger that lacks decisions.
     """
     made, objects = index.read(source, id), Objects(source)
     found: list[str] = []
@@ -91,6 +93,8 @@ def restore_files(source: Folder, home: Home, names: Iterable[str], id: str = ""
             raise NotReady(f"the backup {made.id} has no {name}{hint}")
         found += matching
     _check_lease(home, found)
+    if home.ledger in [home.path / name for name in found]:
+        _check_ledger(home, made)
     (home.path / STAGE).mkdir(parents=True, exist_ok=True)
     source.each(lambda name: _to_home(objects, home, name, made.files[name]), found)
     shutil.rmtree(home.path / STAGE)
@@ -126,6 +130,17 @@ def _check_lease(home: Home, names: Iterable[str]) -> None:
         damaged = isinstance(error.__cause__, sqlite3.DatabaseError) and not locked
         if not damaged or home.lease.place not in [home.path / name for name in names]:
             raise
+
+
+def _check_ledger(home: Home, made: Index) -> None:
+    """Raise NotReady if the home's ledger can be read and has decisions that the backup lacks."""
+    with suppress(LedgerChanged, LedgerUnreachable):  # that one is to be replaced
+        known = int(made.ledger.partition(":")[0] or 0)
+        if later := [entry.run_id for entry in Ledger(home.ledger).history()[known:]]:
+            raise NotReady(
+                f"{home.ledger} is whole, and has decisions that the backup {made.id} lacks: "
+                f"{', '.join(later[:5])}; to drop them, move the file away first"
+            )
 
 
 def _check_servers(made: Index, servers: Mapping[str, DatabaseServer]) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from artifacts.folder import Folder
 from artifacts.integrity import CorruptArtifact
 from resources.backup import index
+from resources.backup.databases import copy_sqlite
 from resources.home import Home, NotReady
 from resources.registry.ledger import LedgerChanged
 from resources.run_record import records
@@ -23,7 +24,7 @@ from resources.verification import verify_records
 from tests.finished_home import RUN, WEIGHTS
 from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
-from tests.resources.backup.made import backed_up, contents, decided_home, restored
+from tests.resources.backup.made import CHANGES, backed_up, contents, decided_home, restored
 
 # Any bytes that Linux accepts in a name, also those that are no UTF-8.
 NAMES = (
@@ -91,6 +92,27 @@ def test_a_row_that_was_not_yet_in_the_file_is_in_the_backup(
     new = restored(url, tmp_path / "new").home.path / file
     with closing(sqlite3.connect(new)) as connection:
         assert len(connection.execute("SELECT * FROM runs").fetchall()) == 2
+
+
+def test_writers_wait_for_the_copy_of_records_and_ledger_alone(
+    decided: Settings, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other databases, such as observations, may be large."""
+    copied: dict[str, bool] = {}
+
+    def copy(path: Path, target: Path) -> None:
+        with closing(sqlite3.connect(decided.home.records, timeout=0)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                copied[path.name] = False
+            except sqlite3.OperationalError:  # locked
+                copied[path.name] = True
+        copy_sqlite(path, target)
+
+    monkeypatch.setattr("resources.backup.back_up.copy_sqlite", copy)
+    backed_up(decided, url)
+    waiting = {"records.db": True, "promotions.db": True}
+    assert copied == waiting | {Path(name).name: False for name in CHANGES}
 
 
 def test_the_second_backup_copies_only_what_is_new(decided: Settings, url: str) -> None:

@@ -15,6 +15,7 @@ from artifacts.objects import Objects
 from resources.backup import index, restore
 from resources.home import FORMAT_FILE, RESTORING, Home, NotReady
 from resources.lease import LeaseHeld, release, take
+from resources.registry.ledger import Ledger
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.settings import Settings
 from tests.finished_home import RUN, WEIGHTS
@@ -123,6 +124,26 @@ def test_a_damaged_ledger_is_put_back(original: tuple[Settings, Path], tmp_path:
     (home.path / "promotions.db").write_bytes(b"no database")
     restore.restore_files(Folder(str(original[1])), home, ["promotions.db"])
     assert Settings(home, "small").ledger.head() == original[0].ledger.head()
+
+
+def test_an_older_ledger_does_not_replace_one_with_later_decisions(
+    original: tuple[Settings, Path], tmp_path: Path
+) -> None:
+    home = Home(shutil.copytree(original[0].home.path, tmp_path / "home"))
+    champion = Ledger(home.ledger).champion()
+    assert champion
+    Ledger(home.ledger).append(
+        "refuse",
+        checkpoint="chain-0002",
+        checkpoint_hash="b" * 64,
+        path=champion.path,
+        decision={},
+        run_id="chain-0002",
+        against=champion.checkpoint_hash,
+    )
+    with pytest.raises(NotReady, match=r"promotions\.db is whole.* chain-0002; .*move the file"):
+        restore.restore_files(Folder(str(original[1])), home, ["promotions.db"])
+    assert Ledger(home.ledger).history()[-1].run_id == "chain-0002"
 
 
 def test_damaged_records_are_put_back(original: tuple[Settings, Path], tmp_path: Path) -> None:
