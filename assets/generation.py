@@ -22,6 +22,7 @@ from evaluation.generation.requests import GenerationRequest, Requests, read_ide
 from evaluation.judging.reports import NotMeasurable
 from resources.config.profile import Profile
 from resources.model_version import ModelVersion
+from resources.progress import ON_RAY
 from resources.run_context import StageContext
 from verl_jobs.trainer import progress
 
@@ -86,7 +87,7 @@ class Generation:
         def on_poll() -> None:
             done, _, total = progress.phase(job.path).partition(" of ")
             if total:
-                stage.report.progress.at(int(done), int(total.split()[0]), "completions on Ray")
+                stage.report.progress.at(int(done), int(total.split()[0]), ON_RAY)
             else:
                 stage.report.progress.at(0, 1, "waiting for Ray")
 

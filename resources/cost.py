@@ -18,14 +18,15 @@ from artifacts.integrity import CorruptArtifact
 from artifacts.manifest import hardware
 from resources.config.profile import Profile
 from resources.home import NotReady
-from resources.progress import read, work
+from resources.progress import ON_RAY, Line, read, work
 from resources.registry.ledger import Entry
 from resources.run_record import PipelineRun, RunRecord, readable
 from resources.settings import Settings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 
-TRAINING = "checkpoint"  # the stage that uses GPUs
+TRAINING = "checkpoint"  # the stage that uses the GPUs of a training
+GENERATING = {"difficulty_rankings", "contestant_scores", "benchmark_scores"}  # with one engine
 MONTH_H = 30 * 24
 
 
@@ -170,11 +171,16 @@ def _usage(
     """Return the hours of one run within these bounds."""
     run, store = PipelineRun(settings.home.runs, record.id), settings.store
     begin, end = within[0], min(within[1], now.timestamp())
-    hours, training = 0.0, 0.0
-    for stage, start, stop in _work(run, record):
-        inside = max(0.0, min(stop, end) - max(start, begin)) / 3600
+    hours, gpu_hours = 0.0, 0.0
+    training = _training(run.folder, settings.profile.training)
+    on_gpus = training.engine != "hf"
+    for line, stop in _work(run, record):
+        inside = max(0.0, min(stop, end) - max(line.t, begin)) / 3600
         hours += inside
-        training += inside if stage == TRAINING else 0.0
+        if on_gpus and line.stage == TRAINING:
+            gpu_hours += inside * (training.ranks + training.scale.engine_gpus)
+        elif on_gpus and line.text == ON_RAY:
+            gpu_hours += inside * training.scale.tensor_parallel
     try:
         checkpoint = store.current_manifest("checkpoints", record.id)
     except (CorruptArtifact, FileNotFoundError):  # `ratchet registry verify` names it
@@ -185,21 +191,22 @@ def _usage(
     opened = datetime.fromisoformat(record.opened_at).timestamp()
     return RunUsage(
         hours,
-        training * _gpus(run.folder, settings.profile.training),
+        gpu_hours,
         hours * float(machine["cores"]),
         hours * gib,
         stored / 2**30 * max(0.0, end - max(begin, opened)) / 3600,
     )
 
 
-def _work(run: PipelineRun, record: RunRecord) -> Iterator[tuple[str, float, float]]:
-    """Yield (stage, from, to) of a run's work, in seconds since 1970."""
+def _work(run: PipelineRun, record: RunRecord) -> Iterator[tuple[Line, float]]:
+    """Yield each line of a run's progress with the time until which it worked on it."""
     if run.progress_file.exists():
         yield from work(read(run.progress_file)[0])
         return
     for stage, timing in record.stages.items():
         ended = datetime.fromisoformat(timing.finished_at).timestamp()
-        yield stage, ended - timing.seconds, ended
+        text = ON_RAY if stage in GENERATING else ""
+        yield Line(t=ended - timing.seconds, stage=stage, event="at", text=text), ended
 
 
 def check_budget(settings: Settings, now: datetime) -> None:
@@ -234,14 +241,12 @@ def _outcome(entry: Entry | None) -> tuple[int | None, float]:
     return comparison["after"]["solved"], gained
 
 
-def _gpus(folder: Path, otherwise: Training) -> int:
-    """Return the GPUs of a run's training; 0 on a CPU. otherwise: of a run without a job here."""
-    training = otherwise
+def _training(folder: Path, otherwise: Training) -> Training:
+    """Return the settings of a run's training. otherwise: of a run without a job here."""
     for file in sorted((folder / "training").glob("*/job.json")):
         with contextlib.suppress(CorruptArtifact):
-            training = TrainingJob.read(file).training
-            break
-    return training.ranks + training.scale.engine_gpus if training.engine != "hf" else 0
+            return TrainingJob.read(file).training
+    return otherwise
 
 
 def _bytes(folder: Path) -> int:

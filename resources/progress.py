@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from artifacts.json_lines import line_of, row_of
 
 Event = Literal["begin", "at", "end", "found", "failed"]
+ON_RAY = "completions on Ray"  # text of a stage while a Ray job generates for it
 EVERY_S = 0.3  # seconds between two lines about the same stage
 
 
@@ -79,8 +80,8 @@ def read(path: Path, offset: int = 0) -> tuple[list[Line], int]:
     return list(_parse(whole)), offset + len(whole)
 
 
-def work(lines: Iterable[Line]) -> Iterator[tuple[str, float, float]]:
-    """Yield (stage, from, to) for the time between two lines of an attempt, in seconds since 1970.
+def work(lines: Iterable[Line]) -> Iterator[tuple[Line, float]]:
+    """Yield each line with the time, in seconds since 1970, until which its attempt was seen at it.
 
     An attempt lasts from its `begin` to its last line, so that those that failed or were killed
     count.
@@ -88,15 +89,15 @@ def work(lines: Iterable[Line]) -> Iterator[tuple[str, float, float]]:
     by_stage: dict[str, list[Line]] = {}
     for line in lines:
         by_stage.setdefault(line.stage, []).append(line)
-    for stage, ours in by_stage.items():
+    for ours in by_stage.values():
         for before, after in pairwise(ours):
             if after.event != "begin":
-                yield stage, before.t, max(before.t, after.t)
+                yield before, max(before.t, after.t)
 
 
 def attempts_s(lines: Iterable[Line], stage: str) -> float:
     """Return the seconds of a stage's attempts."""
-    return sum(end - start for name, start, end in work(lines) if name == stage)
+    return sum(end - line.t for line, end in work(lines) if line.stage == stage)
 
 
 def _parse(data: bytes) -> Iterator[Line]:

@@ -13,7 +13,8 @@ class Cost(Section):
     """
 
     gpu_hour: NonNegativeFloat = 0.0
-    """Price of a GPU for an hour; a training's ranks and its engine's GPUs count."""
+    """Price of a GPU for an hour; a training's ranks and its engine's GPUs count, and those
+    of the engine that generates completions for scores."""
     cpu_hour: NonNegativeFloat = 0.0
     """Price of a core for an hour; all cores of the run's machine count."""
     gib_hour: NonNegativeFloat = 0.0

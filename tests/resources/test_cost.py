@@ -22,7 +22,7 @@ from resources.cost import (
     spent_in,
 )
 from resources.home import Home, NotReady
-from resources.progress import Line
+from resources.progress import ON_RAY, Line
 from resources.registry.ledger import Kind
 from resources.run_record import Timing, readable
 from resources.settings import Settings
@@ -88,6 +88,18 @@ def test_hours_are_those_in_which_a_stage_worked(runs: Runs) -> None:
     assert cost.usage.cpu == pytest.approx(1.5 * cores)
     assert cost.usage.memory == pytest.approx(1.5 * gib)
     assert cost.price == pytest.approx(1.5 + 20.0 + 0.15 * cores + 0.015 * gib)
+
+
+def test_the_gpus_of_an_engine_count_while_it_generates_completions(runs: Runs) -> None:
+    runs.add("chain-0001")
+    file = runs.home.runs / "chain-0001" / "progress.jsonl"
+    for hours, text in ((0, "waiting for Ray"), (2, ON_RAY), (5, "judged"), (9, "")):
+        at = (BEGAN + timedelta(hours=hours)).timestamp()
+        line = Line(t=at, stage="contestant_scores", event="at", text=text)
+        with file.open("ab") as lines:
+            lines.write(line_of(line.model_dump()))
+    [cost] = costs(runs.settings(), BEGAN + timedelta(hours=10))
+    assert cost.usage.gpu == pytest.approx(3.0)
 
 
 def test_an_attempt_that_was_killed_counts_to_its_last_sign(runs: Runs) -> None:
