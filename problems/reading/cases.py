@@ -44,7 +44,10 @@ from sandbox.reading import shown
 FUNCTIONAL = ("functional", "function_call")
 DEF = re.compile(r"^[ \t]*def (\w+)\(", re.MULTILINE)
 PYTHON = re.compile(r"[\[({'\"]")  # the beginning of a Python literal that is no JSON
-HELPERS = ("collections", "math", "itertools", "functools", "operator", "json", "re", "string")
+HELPERS = (
+    *("collections", "math", "itertools", "functools", "operator", "json", "re", "string"),
+    *("copy", "datetime", "decimal", "fractions"),
+)
 LISTS = (("stdin", "stdout"), ("input", "output"))  # other names of `inputs` and `outputs`
 
 

@@ -10,6 +10,7 @@ from problems.schema import Problem
 
 _CUT = re.compile(r"\w(?:\.\.\.|…)\s*\Z")
 _NUMBERS = re.compile(r"\d(?:\.\.\.|…)\s*\Z")
+_LIST = re.compile(r"(?:\d+,? +){3}\[?(?:\.\.\.|…)\]?\s*\Z")  # "1 2 3 ..."; not "3 ...", a map
 LONG = 100  # characters; a shorter text that ends in dots may be meant so
 
 
@@ -33,6 +34,8 @@ def without_cut_tests(problem: Problem, where: str) -> Problem:
 
 
 def _cut(text: str) -> bool:
+    if _LIST.search(text):
+        return True
     if not _CUT.search(text) or ".." in text.rstrip()[:-3]:
         return False
     return len(text) > LONG or bool(_NUMBERS.search(text))

@@ -20,10 +20,16 @@ _SMALL = re.compile(
     r"\b10⁻(?P<superscript>[¹²³⁴⁵⁶⁷⁸⁹]{1,2})|\b0\.(?P<zeros>0+)1\b",
     re.IGNORECASE,
 )
+# More digits are as right: "with at least 6 digits after the decimal point".
+_DIGITS_LEFT = re.compile(
+    r"\bat least (?P<n>\d{1,2}) (?:(?:digits?|places|positions) (?:after|past|behind|right of)"
+    r" the (?:decimal )?(?:point|dot|comma)|decimals?\b|decimal (?:places|digits|points))",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"(?:[^.!?\n]|[.](?=\d)|(?<!\n)\n(?!\n))+")
 _ERROR = re.compile(
     r"\b(?:absolute|relative|error|inaccura\w+|precision|accura\w+|tolerance|within|deviat\w+|"
-    r"differ\w*)\b",
+    r"differ\w*)\b|\bmax\W{1,4}1\b",  # |a - b| / max(1, |b|)
     re.IGNORECASE,
 )
 _ANSWER = re.compile(
@@ -47,6 +53,7 @@ _PRINT = r"(?<!not )(?<!n't )(?<!never )\b(?:print|output|return|report|submit|p
 _SEVERAL = r"\b(?:multiple|several|many|different|various|more than one|two or more)\b"
 _ANSWERS = r"(?:answer|solution|way|option|result|output|possibilit\w+)s?"
 _ONE = r"(?:one|of|such|valid|possible|suitable|correct|acceptable|optimal|answer|solution)"
+_VALID = r"(?:possible|valid|correct|optimal|right|suitable)"
 _FILL = r"(?:(?:an?|one|single|integer|number|string|yes|and|also|just|out)\W+){0,4}"
 _ACCEPTED = r"(?:accepted|acceptable|correct|fine|ok|sufficient|suffice|satisfied)"
 # "If there are several solutions, print any of them", "return any permutation", "any of them is
@@ -57,7 +64,9 @@ _ANY_ANSWER = re.compile(
     rf"\b(?:if|when|in case)\b.{{0,40}}?{_SEVERAL}.*{_PRINT}\W+(?:{_ANY}|one of (?:them|these)\b)|"
     rf"(?:{_PRINT}|\bfind out(?= any\b)|\btask is to find\b)\W+{_FILL}{_ANY}|"
     rf"{_ANY}(?:\W+\w+){{0,4}}\W+(?:is|are|be|will|would)\W+(?:be\W+)?(?:considered\W+)?"
-    rf"{_ACCEPTED}\b|\b{_ACCEPTED} (?:by|with) {_ANY}|\bspecial (?:judge|checker)\b",
+    rf"{_ACCEPTED}\b|\b{_ACCEPTED} (?:by|with) {_ANY}|\bnot (?:be )?unique\b.*{_ANY}|"
+    rf"\ball (?:of them|{_VALID} {_ANSWERS}) (?:are|will be) (?:considered )?{_ACCEPTED}\b|"
+    rf"{_PRINT}\W+one of the {_VALID} {_ANSWERS}\b|\bspecial (?:judge|checker)\b",
     re.IGNORECASE | re.DOTALL,
 )
 LONG = 2_000  # characters of a sentence: data, not words
@@ -109,8 +118,8 @@ def stated_tolerance(statement: str) -> float | None:
     """Return the error that a statement allows in its answers, absolute or relative; None if it
     names none.
 
-    It is a small number in a sentence about errors of answers; a number in the bounds of the input
-    is none.
+    It is a small number in a sentence about errors of answers, or the least number of decimals; a
+    number in the bounds of the input is none.
     """
     for sentence in _SENTENCE.findall(statement):
         small = _SMALL.search(sentence)
@@ -118,6 +127,8 @@ def stated_tolerance(statement: str) -> float | None:
             zeros = small["zeros"]
             power = small["power"] or small["e"] or (small["superscript"] or "").translate(_DIGITS)
             return float(f"1e-{len(zeros) + 1 if zeros else power}")
+        if (digits := _DIGITS_LEFT.search(sentence)) and _ANSWER.search(sentence):
+            return float(f"1e-{digits['n']}")
     return None
 
 

@@ -30,6 +30,10 @@ def program(statement: str = "Print it.", *pairs: tuple[str, str], visible: int 
         ("Your answer is right if it differs by at most 10**-4 from the jury's.", 1e-4),
         ("absolute or relative error should not exceed 10 - 6", 1e-6),
         ("Your answer is correct if its error\nis less than 1E-6.", 1e-6),
+        ("It is accepted if |a - b| / max(1, |b|) <= 10^{-6}.", 1e-6),
+        ("Print the mean with at least 6 digits after the decimal point.", 1e-6),
+        ("Print a password of at least 8 digits.", None),
+        ("Print it with exactly 6 digits after the decimal point.", None),
         ("Print the sum. The numbers are at least 10^-6 and at most 10^6.", None),
         ("Each step is of length 0.001. Print the number of steps.", None),
         ("Round the answer to 6 decimals.", None),
@@ -86,7 +90,13 @@ def test_a_list_in_any_order_is_compared_without_order(test: str, style: str) ->
 
 @pytest.mark.parametrize(
     "pair",
-    [("9\n1 2 3 4...", "45"), ("9\n1 2 3 4…\n", "45"), ("9", "1 2 3..."), ("a" * 101 + "...", "1")],
+    [
+        ("9\n1 2 3 4...", "45"),
+        ("9\n1 2 3 4…\n", "45"),
+        ("9", "1 2 3..."),
+        ("1 2 3 ...", "9"),
+        ("a" * 101 + "...", "1"),
+    ],
 )
 def test_a_cut_test_is_left_out_and_counted(pair: tuple[str, str]) -> None:
     kept = without_cut_tests(program("Print it.", ("1", "1"), pair, ("2", "3"), visible=2), "here")
@@ -95,7 +105,14 @@ def test_a_cut_test_is_left_out_and_counted(pair: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "pair", [("#..\n..1\n1...", "2"), ("1", "Loading..."), ("1 .. 2", "1 ..\n2..."), ("...", "1")]
+    "pair",
+    [
+        ("#..\n..1\n1...", "2"),
+        ("1", "Loading..."),
+        ("3 ...", "3"),
+        ("1 .. 2", "1 ..\n2..."),
+        ("...", "1"),
+    ],
 )
 def test_dots_that_belong_to_the_data_stay(pair: tuple[str, str]) -> None:
     problem = program("Print it.", pair)
@@ -125,6 +142,9 @@ def called(statement: str, expected: object, **more: Any) -> Problem:
         "If there are several partitions, Petya will be satisfied by any of them.",
         "If there are multiple solutions, print one of them.",
         "Any valid answer will be accepted.",
+        "There may be several solutions; all of them are accepted.",
+        "The solution is not unique; any correct one will do.",
+        "Print one of the possible answers.",
         "You may return the answer in any order.",
     ],
 )
@@ -143,6 +163,8 @@ def test_words_for_any_answer_are_read(sentence: str) -> None:
         "Return the number of ways to visit the nodes in any order.",
         "There are too many answers in the third test, so we won't describe any of them.",
         "The function does not return any value.",
+        "Print one of the words that the tests contain.",
+        "All of them are considered, and the count is accepted as a number.",
         "If there is more than one pile with the most gifts, choose any.",
         "items is a list of pairs, in any order.",
         'Print either "YES" or "NO".',
