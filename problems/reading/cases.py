@@ -7,7 +7,7 @@
 - a list of Python texts with `assert` statements (AceCode), or an object with `assert_case`, such a
   list (verl);
 - an object with `functional`, a text that defines `check` and calls it (rLLM's LeetCode rows) or
-  that has `assert` statements (Guru).
+  that has `assert` statements, perhaps in functions that it calls (Guru).
 
 Each may be JSON text, or Python text of the same value. The arguments of a call are a list, or text
 with one JSON value on each line.
@@ -19,7 +19,7 @@ import ast
 import builtins
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -160,8 +160,11 @@ def _checked(source: str, key: str, where: str) -> Record:
     """Return the test of a text that defines `check` and ends with `check(function)`, or that has
     assertions.
     """
-    match tree_of(source):
-        case ast.Module([*_, ast.Expr(ast.Call(ast.Name("check"), [function])) as call]):
+    tree = tree_of(source)
+    match tree:
+        case ast.Module([*_, ast.Expr(ast.Call(ast.Name("check"), [function])) as call]) if (
+            ast.unparse(function) not in _assigned(tree)
+        ):
             lines = re.split("\r\n|\r|\n", source)  # as Python counts them
             defined = "\n".join(lines[: call.lineno - 1])
             return {
@@ -170,10 +173,39 @@ def _checked(source: str, key: str, where: str) -> Record:
                 "entry_point": ast.unparse(function),
                 "starter_code": f"{IMPORTS}{nodes_for(source)}",
             }
-        case ast.Module(body) if any(isinstance(node, ast.Assert) for node in body):
-            return asserts([source], key, where)
-    reason = f"key {key!r} has no assertion, and does not end with check(function)"
+        case ast.Module(body) if _runs_assertions(statements := [*_as_main(body)]):
+            return asserts([ast.unparse(ast.Module(statements, []))], key, where)
+    reason = f"key {key!r} runs no assertion, and does not end with check(function)"
     raise ProblemError(reason, "fix the test", where)
+
+
+def _assigned(tree: ast.Module) -> set[str]:
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in names if isinstance(node.ctx, ast.Store)}
+
+
+def _as_main(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a script: `if __name__ == "__main__":` is true."""
+    for node in body:
+        match node:
+            case ast.If(ast.Compare(ast.Name("__name__")), inner):
+                yield from inner
+            case _:
+                yield node
+
+
+def _runs_assertions(body: Sequence[ast.stmt]) -> bool:
+    """Return whether there is an assertion, or every function with assertions is called."""
+    tests = {
+        node.name
+        for node in body
+        if isinstance(node, ast.FunctionDef)
+        and any(isinstance(each, ast.Assert) for each in ast.walk(node))
+    }
+    called = {ast.unparse(node) for node in body if isinstance(node, ast.Expr)}
+    if any(isinstance(node, ast.Assert) for node in body):
+        return True
+    return bool(tests) and called.issuperset(f"{name}()" for name in tests)
 
 
 def solved(record: Record, solutions: Sequence[str]) -> Record:

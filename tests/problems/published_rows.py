@@ -278,6 +278,15 @@ ROWS: dict[str, tuple[Row, str]] = {
         | {"ability": "codegen"},
         TWICE,
     ),
+    "guru with a function that checks": (
+        verl(
+            {
+                "functional": "def check_twice():\n    assert twice(2) == 4\n\n"
+                "if __name__ == '__main__':\n    check_twice()\n"
+            }
+        ),
+        TWICE,
+    ),
     "scalebox": (
         verl({"input": [[2]], "output": [[4]], "fn_name": "twice", "type": "function_call"})
         | {"prompt": AROUND.format("Double n."), "solutions": [FENCED.format(TWICE)]},

@@ -264,9 +264,19 @@ def test_a_value_of_a_wrong_type_costs_its_row_and_no_more() -> None:
         {"inputs": ["2"], "outputs": ["9" * 5000], "fn_name": "twice"},
         [{"input": "2", "output": "4", "fn_name": name} for name in ("twice", "thrice")],
         {"inputs": ["2"], "outputs": ["4"], "fn_name": "class"},
+        {"functional": "def check_twice():\n    assert twice(2) == 4\n"},
+        {"functional": "def check(f):\n    assert f(2) == 4\n\nf = twice\ncheck(f)"},
         "def test_two():\n    assert twice(2) == 4\nasync def test_one():\n    twice(1)",
     ],
-    ids=["number as input", "huge result", "two functions", "keyword", "asynchronous"],
+    ids=[
+        "number as input",
+        "huge result",
+        "two functions",
+        "keyword",
+        "not called",
+        "alias",
+        "asynchronous",
+    ],
 )
 def test_tests_that_would_be_lost_or_changed_refuse_the_row(tmp_path: Path, truth: Any) -> None:
     loaded = read(tmp_path, verl(truth, ground_truth=truth if isinstance(truth, str) else None))
