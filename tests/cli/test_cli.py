@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from resources.home import Home
+from tests.cli.conftest import Called
 from tests.lease_holder import holding
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -19,16 +20,6 @@ LOADED = (
     "import sys, cli.main as c; sys.argv = ['ratchet', {args}]\n"
     "try: c.main()\nexcept SystemExit: pass\nprint('dagster' in sys.modules)"
 )
-
-
-def ratchet(
-    home: Path, *args: str, stdin: str = "", **environment: str
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cli.main", *args]
-    settings = os.environ | {"RATCHET_HOME": str(home)} | environment
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, env=settings, input=stdin, check=False
-    )
 
 
 @pytest.mark.slow
@@ -60,71 +51,66 @@ def test_fast_commands_do_not_import_dagster(
     assert result.stdout.splitlines()[-1] == "False", result.stderr
 
 
-@pytest.mark.slow
-def test_status_names_the_champion(
-    home_builder: HomeBuilder,
-) -> None:
+def test_status_names_the_champion(ratchet: Called, home_builder: HomeBuilder) -> None:
     home_builder.promoted("chain-0001-sft")
-    text = ratchet(home_builder.run_context.home.path, "status").stdout
+    _, text, _ = ratchet(home_builder.run_context.home.path, "status")
     assert re.search("version 1.*chain-0001-sft", text)
     assert re.search("training +none", text)
 
 
-@pytest.mark.slow
-def test_status_of_a_missing_home_names_the_first_command(tmp_path: Path) -> None:
-    result = ratchet(tmp_path / "none", "status")
-    assert result.returncode == 0
-    assert "`ratchet demo`" in result.stdout
+def test_status_of_a_missing_home_names_the_first_command(ratchet: Called, tmp_path: Path) -> None:
+    code, text, _ = ratchet(tmp_path / "none", "status")
+    assert not code
+    assert "`ratchet demo`" in text
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.slow
-def test_too_little_memory_is_reported_before_the_start(tmp_path: Path) -> None:
+def test_too_little_memory_is_reported_before_the_start(ratchet: Called, tmp_path: Path) -> None:
     profile = tmp_path / "greedy.yaml"
     profile.write_text("needs: {memory_gib: 1000000}", encoding="utf-8")
-    result = ratchet(tmp_path / "home", "demo", "--profile", str(profile))
-    assert result.returncode == 2
-    assert "1e+06" in result.stderr
+    code, _, error = ratchet(tmp_path / "home", "demo", "--profile", str(profile))
+    assert code == 2
+    assert "1e+06" in error
     assert not (tmp_path / "home" / "runs").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [("demo",), ("train", "--seeds", "2")])
 def test_a_second_training_in_one_home_exits_with_code_three(
-    tmp_path: Path, command: tuple[str, ...]
+    ratchet: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
+    monkeypatch.setenv("RATCHET_SET", "needs.memory_gib=0.1")
     with holding(Home(tmp_path).lease) as process:
-        result = ratchet(tmp_path, *command, "--profile", "small")
-    assert result.returncode == 3
-    assert re.search(rf"chain-0001\b.*\b{process.pid}\b", result.stderr)
-    assert len(result.stderr.splitlines()) == 1
+        code, _, error = ratchet(tmp_path, *command, "--profile", "small")
+    assert code == 3
+    assert re.search(rf"chain-0001\b.*\b{process.pid}\b", error)
+    assert len(error.splitlines()) == 1
 
 
-@pytest.mark.slow
-def test_a_bad_row_is_reported_and_the_others_are_added(tmp_path: Path) -> None:
+def test_a_bad_row_is_reported_and_the_others_are_added(ratchet: Called, tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     good = (
         '{"id": "1", "statement": "Double x.", "style": "call", "entry_point": "f", '
         '"tests": [{"args": [1], "expected": 2}]}'
     )
     own.write_text(f'{good}\n{{"id": 2\n', encoding="utf-8")
-    result = ratchet(tmp_path / "home", "data", "add", "own", "--path", str(own))
-    assert result.returncode == 0
-    assert f"{own}: line 2: " in result.stdout
-    assert re.search(r"\b1 problem.*\b0 .*gated", result.stdout)
-    shown = ratchet(tmp_path / "home", "data", "show")
-    assert shown.returncode == 0
-    assert f"own ({own})" in shown.stdout
-    assert "`ratchet demo`" in shown.stdout
+    code, text, _ = ratchet(tmp_path / "home", "data", "add", "own", "--path", str(own))
+    assert not code
+    assert f"{own}: line 2: " in text
+    assert re.search(r"\b1 problem.*\b0 .*gated", text)
+    code, shown, _ = ratchet(tmp_path / "home", "data", "show")
+    assert not code
+    assert f"own ({own})" in shown
+    assert "`ratchet demo`" in shown
 
 
-@pytest.mark.slow
-def test_a_rollback_reports_both_versions_and_the_reason(home_builder: HomeBuilder) -> None:
+def test_a_rollback_reports_both_versions_and_the_reason(
+    ratchet: Called, home_builder: HomeBuilder
+) -> None:
     home_builder.promoted("chain-0001-sft")
     home_builder.promoted("chain-0002")
-    result = ratchet(
-        home_builder.run_context.home.path, "rollback", "--yes", "--reason", "it wrote poems"
-    )
-    assert result.returncode == 0
-    assert re.search(r"version 2 \(chain-0002\).*version 1 \(chain-0001-sft\)", result.stdout)
-    assert "it wrote poems" in result.stdout
+    home = home_builder.run_context.home.path
+    code, text, _ = ratchet(home, "rollback", "--yes", "--reason", "it wrote poems")
+    assert not code
+    assert re.search(r"version 2 \(chain-0002\).*version 1 \(chain-0001-sft\)", text)
+    assert "it wrote poems" in text

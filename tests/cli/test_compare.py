@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from evaluation.reports.compare_models import ComparedModel, compare_models
 from evaluation.scorecard import Scorecard
 from resources.registry.ledger import Ledger
 from resources.settings import Settings
+from tests.cli.conftest import Called
 from tests.evaluation.scorecards import BETTER, LUCKY, OLD, card, counted
 from tests.resources.ledger_entries import put
 
@@ -174,20 +173,14 @@ def test_missing_scores_are_named(run_compare: Run, tmp_path: Path) -> None:
         run_compare("old", "old", k=5)
 
 
-@pytest.mark.slow
-def test_a_truncated_scorecard_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_truncated_scorecard_is_refused_in_one_line(ratchet: Called, tmp_path: Path) -> None:
     complete = written(tmp_path, OLD)
     half = tmp_path / "half.json"
     half.write_text(complete.read_text(encoding="utf-8")[:500], encoding="utf-8")
-    run = subprocess.run(
-        [sys.executable, "-m", "cli.main", "compare", str(complete), str(half)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 2
-    assert run.stderr.startswith(f"error: {half}: ")
-    assert run.stderr.count("\n") == 1
+    code, _, errors = ratchet(tmp_path / "home", "compare", str(complete), str(half))
+    assert code == 2
+    assert errors.startswith(f"error: {half}: ")
+    assert errors.count("\n") == 1
 
 
 @pytest.mark.slow
