@@ -30,7 +30,7 @@ class PlainCase(NamedTuple):
 
 def plain_fault(problem: Problem) -> tuple[str, str] | None:
     """Return reason and detail of a fault that tests and solutions show, else None."""
-    cases = list(_cases(problem))
+    cases = list(plain_cases(problem))
     first: dict[str, PlainCase] = {}
     for case in cases if problem.checker is None else ():
         before = first.setdefault(repr(case.given), case)
@@ -50,7 +50,8 @@ def plain_fault(problem: Problem) -> tuple[str, str] | None:
     return None
 
 
-def _cases(problem: Problem) -> Iterator[PlainCase]:
+def plain_cases(problem: Problem) -> Iterator[PlainCase]:
+    """Yield the tests whose input and result are plain values."""
     for test in problem.tests:
         if problem.style == "stdio":
             yield PlainCase((test["stdin"],), test["stdout"])

@@ -111,7 +111,7 @@ def _ground(
         tuple(map(CompletionDraft, right)),
         (
             CompletionDraft(wrong),
-            *(CompletionDraft(source) for source in _typical_wrong(right[0], entry)),
+            *(CompletionDraft(source) for source in typical_wrong(right[0], entry)),
         ),
         tuple(pairs),
     )
@@ -128,7 +128,7 @@ def _test(style: str, arguments: Any, expected: Any) -> dict[str, Any]:
     return test
 
 
-def _typical_wrong(reference: str, entry: str | None) -> tuple[str, ...]:
+def typical_wrong(reference: str, entry: str | None) -> tuple[str, ...]:
     """Return wrong programs as a model writes them.
 
     A short one, a long one with explanations, a lambda, one that raises, and for functions one that

@@ -1,0 +1,85 @@
+"""Whether a text gives a solution away.
+
+Texts are compared without white space and quotes, so that layout does not hide a copy.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from problems.schema import Problem
+from problems.syntax import normal_form, tree_of
+from problems.verification.plain_cases import plain_cases
+
+MIN_LINE, MIN_COPY = 8, 30  # characters of a line that tells, and of a copy
+SHARE = 0.75  # of the solution's telling characters
+MIN_TESTS = 2  # hidden tests whose answers the statement must show
+NEAR = 40  # characters between a call and its result
+COMMON = re.compile(
+    r"^(import|from|def|class|return$|#|set-|else|try|echo$|cd|mkdir|fi$|done|if__name__|exit|"
+    r"python3?-?$|apt|pip|source|with|pass$)"
+)
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"[\s'\"]+", "", text)
+
+
+def telling_lines(source: str) -> list[str]:
+    """Return the lines of a solution that no other program is likely to have, squeezed."""
+    lines = dict.fromkeys(map(squeezed, source.splitlines()))
+    return [line for line in lines if len(line) >= MIN_LINE and not COMMON.match(line)]
+
+
+def copied(lines: Sequence[str], text: str) -> float:
+    """Return the share of the solution's characters that a text has, 0 for too little to tell."""
+    total, inside = sum(map(len, lines)), squeezed(text)
+    found = sum(len(line) for line in lines if line in inside)
+    return found / total if total and found >= MIN_COPY else 0.0
+
+
+def body_lines(source: str, entry_point: str | None) -> list[str]:
+    """Return the telling lines of the entry point's body, or of the whole program, without
+    docstrings and comments.
+    """
+    if (tree := tree_of(source)) is None:
+        return telling_lines(source)
+    name = (entry_point or "").partition("().")[0]
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    own = [node for node in tree.body if isinstance(node, kinds) and node.name == name]
+    body = [part for node in own for part in node.body] or tree.body
+    said = [part for part in body if not _is_text(part)]
+    return telling_lines("\n".join(map(ast.unparse, said)))
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def row_leak(problem: Problem) -> str:
+    """Return how statement or starter code give the answer away; "" if they do not."""
+    for number, solution in enumerate(problem.solutions, 1):
+        lines = body_lines(solution, problem.entry_point)
+        for where, text in (("statement", problem.statement), ("starter", problem.starter_code)):
+            if problem.starter_code and normal_form(problem.starter_code) == normal_form(solution):
+                return f"the starter code is solution {number}"
+            if (share := copied(lines, text)) >= SHARE:
+                return f"the {where} has {share:.0%} of solution {number}"
+    hidden = list(plain_cases(problem))[problem.visible_tests :]
+    # A statement shows the first tests of some sources, all of which then count as visible.
+    inside = squeezed(problem.statement)
+    shown = [case for case in hidden if _answered(case.given, case.expected, inside)]
+    if len(shown) >= MIN_TESTS and len(shown) == len(hidden):
+        return f"the statement has the answers of all {len(hidden)} hidden tests"
+    return ""
+
+
+def _answered(given: Iterable[object], expected: object, inside: str) -> bool:
+    call = squeezed(", ".join(each if isinstance(each, str) else repr(each) for each in given))
+    value = squeezed(expected if isinstance(expected, str) else repr(expected))
+    if len(call) + len(value) < MIN_LINE:
+        return False
+    places = [match.end() for match in re.finditer(re.escape(call), inside)] if call else []
+    return any(value in inside[place : place + NEAR + len(value)] for place in places)
