@@ -18,6 +18,7 @@ from resources.backup import index
 from resources.backup.databases import copy_sqlite
 from resources.home import Home, NotReady
 from resources.registry.ledger import LedgerChanged
+from resources.run_context import RunContext
 from resources.run_record import records
 from resources.settings import Settings
 from resources.verification import verify_records
@@ -162,6 +163,22 @@ def test_caches_and_the_training_of_an_open_run_are_left_out(
     )
     assert old_names - new_names == {"saves"}
     assert not {"cache", "ray"} & {path.name for path in new.path.iterdir()}
+
+
+def test_an_open_run_is_continued_in_a_restored_home(
+    decided: Settings, url: str, tmp_path: Path
+) -> None:
+    """Under its own number, against the same champion, on the held-out tasks that it drew."""
+    champion = decided.ledger.champion()
+    run = open_test_run(decided.home.runs, "chain-0002", champion=champion and champion.model)
+    draw = run.draw(seed=1, count=8)
+    backed_up(decided, url)
+    new = RunContext.of(restored(url, tmp_path / "new")).pipeline_run({})
+    assert (new.id, new.record.state, new.record.seed) == ("chain-0002", "open", run.record.seed)
+    assert new.draw(seed=1, count=8) == draw
+    assert new.record.champion
+    assert Path(new.record.champion.path).is_relative_to(tmp_path / "new")
+    assert Path(new.record.champion.path).is_dir()
 
 
 def test_old_backups_are_removed_and_what_others_name_stays(
