@@ -40,8 +40,8 @@ def pull_champion(
     except CorruptArtifact as error:
         if not holds(store, folder):
             raise
-        mend = f"delete {folder}, and it is copied again from {store.root}"
-        raise CorruptArtifact(str(error).replace(FIX_CHAMPION, mend)) from error
+        fix = f"delete {folder}, and it is copied again from {store.root}"
+        raise CorruptArtifact(str(error).replace(FIX_CHAMPION, fix)) from error
     return folder
 
 

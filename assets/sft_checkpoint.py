@@ -51,7 +51,9 @@ def sft_checkpoint(
         base = stage.store.require("checkpoints", "base_model")
         config, correcting = stage.profile.warm_up, stage.profile.training.agents.on
         inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
-        artifact_config = config.model_dump(mode="json") | ({"mends": True} if correcting else {})
+        artifact_config = config.model_dump(mode="json") | (
+            {"corrections": True} if correcting else {}
+        )
 
         def make(folder: Path) -> StageOutput:
             problems = demonstrations(clean.path, config.splits)

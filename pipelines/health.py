@@ -58,8 +58,8 @@ def _champion(settings: Settings) -> Finding:
         known = folder.with_name(f".{folder.name}.files.json")
         pull_champion(settings.store, folder, champion.checkpoint_hash, known)
     except (CorruptArtifact, LedgerChanged, LedgerUnreachable) as error:
-        found, _, mend = str(error).rpartition(": ")
-        return Finding("champion", found, mend, blocks=True)
+        found, _, fix = str(error).rpartition(": ")
+        return Finding("champion", found, fix, blocks=True)
     return Finding("champion", f"{named(champion)}, whole")
 
 
@@ -69,8 +69,8 @@ def disk(settings: Settings) -> Finding:
     try:
         settings.home.check_capacity(disk_gib=needed, memory_gib=0.0)
     except NotReady as error:
-        found, _, mend = str(error).rpartition(": ")
-        return Finding("disk", found, f"{mend}; `ratchet gc` removes what nothing names", True)
+        found, _, fix = str(error).rpartition(": ")
+        return Finding("disk", found, f"{fix}; `ratchet gc` removes what nothing names", True)
     return Finding("disk", f"at least {needed:g} GiB free, what a run needs")
 
 
@@ -83,8 +83,8 @@ def _training(settings: Settings, now: datetime) -> Finding:
     except LedgerUnreachable as error:
         if settings.home.database:  # the finding about the champion says why
             return Finding("training", "unknown: the database of the lease cannot be used")
-        found, _, mend = str(error).rpartition(": ")
-        return Finding("training", f"unknown: {found}", mend, blocks=True)
+        found, _, fix = str(error).rpartition(": ")
+        return Finding("training", f"unknown: {found}", fix, blocks=True)
     if not holder:
         return Finding("training", "none")
     folder, hours = settings.home.runs / holder.run_id, settings.profile.automation.silent_hours
@@ -93,22 +93,22 @@ def _training(settings: Settings, now: datetime) -> Finding:
     quiet_s = now.timestamp() - changed if changed else 0.0
     if quiet_s < hours * 3600:
         return Finding("training", str(holder))
-    mend = "`ratchet jobs logs` shows its log, `ratchet jobs stop` ends it; the next run resumes it"
-    return Finding("training", f"{holder}: no sign for {quiet_s / 3600:.1f} hours", mend, True)
+    fix = "`ratchet jobs logs` shows its log, `ratchet jobs stop` ends it; the next run resumes it"
+    return Finding("training", f"{holder}: no sign for {quiet_s / 3600:.1f} hours", fix, True)
 
 
 def _daemon(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Finding:
     """The daemon has reported lately. One that never ran counts only with `automation.retrain`."""
-    mend = "start `ratchet ui`, which runs the daemon"
+    fix = "start `ratchet ui`, which runs the daemon"
     beats = instance.get_daemon_heartbeats()
     if not beats:
         expected = settings.profile.automation.retrain
-        return Finding("daemon", "none has run in this home", mend if expected else "", expected)
+        return Finding("daemon", "none has run in this home", fix if expected else "", expected)
     quiet = {name: now.timestamp() - beat.timestamp for name, beat in beats.items()}
     name, seconds = max(quiet.items(), key=lambda each: each[1])
     text = f"{name.lower().replace('_', ' ')} reported {seconds / 60:.0f} min ago"
     silent = seconds > SILENT_S
-    return Finding("daemon", text, mend if silent else "", blocks=silent)
+    return Finding("daemon", text, fix if silent else "", blocks=silent)
 
 
 def _nights(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Iterator[Finding]:
@@ -132,8 +132,8 @@ def _nights(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> 
     if since:
         missing = now - since > 1.5 * longest_interval(automation.nightly)
         text = f"none since {since:{MINUTE}}" if missing else "not missing"
-        mend = "see the schedule's ticks in `ratchet ui`" if missing else ""
-        yield Finding("next night", text, mend, blocks=missing)
+        fix = "see the schedule's ticks in `ratchet ui`" if missing else ""
+        yield Finding("next night", text, fix, blocks=missing)
 
 
 def _switched_on(states: Sequence[InstigatorState]) -> datetime | None:
@@ -153,10 +153,10 @@ def _backup(settings: Settings, now: datetime) -> Finding:
     except Exception as error:  # each kind of storage has its own
         why = " ".join(str(error).split()) or type(error).__name__
         return Finding("backup", f"{storage.backup}: {why}", "see that it can be reached", True)
-    mend = "run `ratchet backup`, and see whether its cron job did"
+    fix = "run `ratchet backup`, and see whether its cron job did"
     if not known:
-        return Finding("backup", f"none in {storage.backup}", mend, blocks=True)
+        return Finding("backup", f"none in {storage.backup}", fix, blocks=True)
     hours = (now - made_at(known[-1])).total_seconds() / 3600
     late = hours > storage.backup_hours
     text = f"{known[-1]}, {hours:.1f} hours ago"
-    return Finding("backup", text, mend if late else "", blocks=late)
+    return Finding("backup", text, fix if late else "", blocks=late)

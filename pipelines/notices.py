@@ -89,7 +89,7 @@ def notices(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> 
 def _unwell(found: Iterable[Finding]) -> Iterator[Notice]:
     for finding in found:
         if finding.blocks and (event := PARTS.get(finding.part)):
-            text = f"{finding.found}. {finding.mend}".rstrip(". ")
+            text = f"{finding.found}. {finding.fix}".rstrip(". ")
             yield Notice(event, f"{finding.part} is not well", f"{finding.part} is not well", text)
 
 

@@ -67,7 +67,9 @@ class RunUsage:
 
 @dataclass(frozen=True)
 class RunCost:
-    """solved: held-out problems that the run's challenger solves, None before its decision.
+    """What a run cost, and what it gained.
+
+    solved: held-out problems that the run's challenger solves, None before its decision.
     points: pass@1 points that its promotion gained, 0 without one.
     """
 

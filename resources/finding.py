@@ -16,11 +16,14 @@ FILE = "health.json"  # of the home: the newest findings, for `ratchet status`
 
 @dataclass(frozen=True)
 class Finding:
-    """blocks: whether the answer of all checks together is no."""
+    """The result of one check of the home.
+
+    blocks: whether the answer of all checks together is no.
+    """
 
     part: str
     found: str
-    mend: str = ""  # what to do; empty: nothing
+    fix: str = ""  # what to do; empty: nothing
     blocks: bool = False
 
 

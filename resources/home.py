@@ -32,7 +32,10 @@ class NotReady(RuntimeError):
 
 @dataclass(frozen=True)
 class Home:
-    """database: URL of the records on a server (`storage.ledger`); empty: files in the home."""
+    """The folder that holds everything a run writes.
+
+    database: URL of the records on a server (`storage.ledger`); empty: files in the home.
+    """
 
     path: Path
     database: str = ""

@@ -56,7 +56,10 @@ class LeasePlace:
 
 
 class Holder(BaseModel):
-    """host, home, pid, start: its process, with the ticks since boot at which it began."""
+    """The training that holds a lease.
+
+    host, home, pid, start: its process, with the ticks since boot at which it began.
+    """
 
     model_config = ConfigDict(frozen=True)
 

@@ -40,7 +40,9 @@ class Notice:
 
 
 class Outbox:
-    """place: a file or URL. Each call is one transaction.
+    """The messages that were sent, or are being sent, to each receiver.
+
+    place: a file or URL. Each call is one transaction.
 
     Raises LedgerUnreachable where the file or the server cannot be used.
     """

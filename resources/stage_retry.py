@@ -1,7 +1,7 @@
 """Retries of a stage whose sandbox failed, so that one lost worker does not end a night's run; and
 no retry of a run that took too long.
 
-Only failures that a retry can mend are retried: verdicts are journaled, and the retried stage asks
+Only failures that a retry can fix are retried: verdicts are journaled, and the retried stage asks
 for the missing ones alone. Wrong input, a changed file or a held lease fails at once. A training
 resumes from its newest checkpoint (resources/ray/job.py), and a killed run is started again by
 Dagster (`run_retries` in dagster.yaml).

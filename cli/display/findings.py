@@ -17,7 +17,7 @@ def finding_table(findings: Iterable[Finding]) -> Table:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for finding in findings:
-        state = "[red]no[/]" if finding.blocks else "[yellow]![/]" if finding.mend else "ok"
-        mend = f"\n→ {escape(finding.mend)}" if finding.mend else ""
-        table.add_row(state, finding.part, escape(finding.found) + mend)
+        state = "[red]no[/]" if finding.blocks else "[yellow]![/]" if finding.fix else "ok"
+        fix = f"\n→ {escape(finding.fix)}" if finding.fix else ""
+        table.add_row(state, finding.part, escape(finding.found) + fix)
     return table

@@ -152,10 +152,10 @@ def generate_submission(
         completions,
         origin,
         name or "champion",
-        weights_hash,
-        sampling.model_dump(mode="json"),
-        prompts,
-        str(report.identity.get("weights", "")),
+        content_hash=weights_hash,
+        sampling=sampling.model_dump(mode="json"),
+        prompts=prompts,
+        weights=str(report.identity.get("weights", "")),
     )
     return submission, report
 

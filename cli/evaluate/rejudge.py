@@ -68,10 +68,10 @@ def _submission(
             completions,
             origin,
             card.checkpoint,
-            card.checkpoint_hash,
-            card.sampling,
-            card.prompts,
-            card.weights,
+            content_hash=card.checkpoint_hash,
+            sampling=card.sampling,
+            prompts=card.prompts,
+            weights=card.weights,
         )
     sampling = Sampling.model_validate(card.sampling)
     submission, _ = generate_submission(origin, benchmark, sampling, home, errors)

@@ -100,10 +100,10 @@ class HarmSequence:
             self.sequence.interval(2 * level),
             self.evidence.p_more,
             level,
-            self.evidence.p_less,
-            alpha,
-            self.evidence.independent,
-            self.evidence.against_less(alpha),
+            cleared_p=self.evidence.p_less,
+            alpha=alpha,
+            independent=self.evidence.independent,
+            against=self.evidence.against_less(alpha),
         )
 
 

@@ -71,7 +71,7 @@ def test_a_changed_champion_is_not_well(
     finding = found(home_builder, instance)["champion"]
     assert finding.blocks
     assert "model.safetensors: was changed" in finding.found
-    assert "backup" in finding.mend
+    assert "backup" in finding.fix
 
 
 def test_a_database_that_is_away_is_one_finding_and_costs_no_other(
@@ -135,7 +135,7 @@ def test_a_disk_without_room_for_a_run_is_not_well(
 ) -> None:
     finding = found(home_builder, instance, "needs.disk_gib=1e9")["disk"]
     assert finding.blocks
-    assert "ratchet gc" in finding.mend
+    assert "ratchet gc" in finding.fix
 
 
 @pytest.mark.parametrize(("seconds", "blocks"), [(20.0, False), (3600.0, True)])

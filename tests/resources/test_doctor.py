@@ -39,7 +39,7 @@ def test_each_missing_part_of_a_gpu_host_has_a_mend(
         "engine", "driver", "GPUs", "CUDA in torch", "layout"
     }  # fmt: skip
     assert "No module named 'vllm'" in parts["engine"].found
-    assert "--gpus all" in parts["driver"].mend
+    assert "--gpus all" in parts["driver"].fix
 
 
 def test_only_sequence_parallelism_is_blocked_without_flash_attention(tmp_path: Path) -> None:
@@ -47,10 +47,10 @@ def test_only_sequence_parallelism_is_blocked_without_flash_attention(tmp_path: 
         found(tmp_path, load_profile(name))["attention kernels"] for name in ("gpu", "cluster-32b")
     ]
     assert "torch's own" in torch_s_own.found
-    assert "flash-attn" in torch_s_own.mend
+    assert "flash-attn" in torch_s_own.fix
     assert not torch_s_own.blocks
     assert none.blocks
-    assert "sequence_parallel=1 (now 8)" in none.mend
+    assert "sequence_parallel=1 (now 8)" in none.fix
 
 
 def test_gpus_are_listed_with_their_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_a_disk_that_is_too_small_blocks(tmp_path: Path) -> None:
         if each.part == "disk"
     ]
     assert disk.blocks
-    assert "RATCHET_HOME" in disk.mend
+    assert "RATCHET_HOME" in disk.fix
 
 
 def test_the_command_exits_1_where_the_profile_cannot_train(

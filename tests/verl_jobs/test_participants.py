@@ -258,7 +258,7 @@ class Goes:
         ("This one fails", NoReply, [None, None]),
         ("Review: Double", ContextTooLong, [-1, 0]),
     ],
-    ids=["a mend", "the control", "no room for a mend"],
+    ids=["a fix", "the control", "no room for a fix"],
 )
 def test_a_comment_is_not_rewarded_when_the_endpoint_gives_no_reply(
     scorer: Scorer, tokenizer: Any, fails: str, error: type[NoReply], rewards: list[int | None]
