@@ -80,9 +80,9 @@ class Store:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def publish(self, folder: Path, manifest: Manifest, *, current: bool = True) -> Artifact:
-        """Publish a filled draft as the artifact `manifest.key`; content hash and stamp are added
-        here.
+    def publish(self, folder: Path, manifest: Manifest) -> Artifact:
+        """Publish a filled draft as the artifact `manifest.key`, and make it the current one of its
+        name; content hash and stamp are added here.
 
         Publishing a key that exists changes nothing and returns the existing artifact.
         """
@@ -104,8 +104,7 @@ class Store:
             if self.is_local:
                 _sync_folder(target.parent)
             artifact = Artifact(read_manifest(target / MANIFEST), target)
-        if current:
-            self.point(artifact.manifest)
+        self.point(artifact.manifest)
         return artifact
 
     def point(self, manifest: Manifest) -> None:

@@ -169,10 +169,10 @@ class CompositeReward(Reward):
 
 
 def score_answers(
-    sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple[RewardTask, str]], step: int = 0
+    sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple[RewardTask, str]]
 ) -> list[Score]:
     """Judge and score a batch; return scores in the order of the pairs."""
-    return reward.score_all(judge(sandbox, pairs, step))
+    return reward.score_all(judge(sandbox, pairs))
 
 
 def reward_hash(config: RewardConfig) -> str:

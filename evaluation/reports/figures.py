@@ -74,14 +74,14 @@ def suspects_in(card: Scorecard, lists: Suspects) -> frozenset[str] | None:
     )
 
 
-def clean_rate(card: Scorecard, lists: Suspects, k: int = 1) -> tuple[Rate | None, int] | None:
-    """Return pass@k without suspect tasks, and their number. No rate if every task is suspect; None
+def clean_rate(card: Scorecard, lists: Suspects) -> tuple[Rate | None, int] | None:
+    """Return pass@1 without suspect tasks, and their number. No rate if every task is suspect; None
     if no report covers the benchmark.
     """
     if (suspect := suspects_in(card, lists)) is None:
         return None
     counts = {task: count for task, count in counts_of(card).items() if task not in suspect}
-    return Rate.over(counts, k, clusters_of(card)) if counts else None, len(suspect)
+    return Rate.over(counts, 1, clusters_of(card)) if counts else None, len(suspect)
 
 
 def clean_text(card: Scorecard, lists: Suspects) -> str:

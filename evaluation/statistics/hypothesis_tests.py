@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+import problems.wilson
+
 Floats = npt.NDArray[np.float64]
 LARGE = 2000  # tasks above which power is approximated: exact power takes seconds
 EDGE = 10  # Wilson's interval is too narrow with this many solved or unsolved tasks, or fewer
@@ -48,15 +50,7 @@ def wilson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
         raise ValueError(
             f"`solved` must be between 0 and `tasks` (at least 1), got {solved} of {tasks}"
         )
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    share, spread = solved / tasks, z * z / tasks
-    middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * sqrt(share * (1 - share) / tasks + spread / (4 * tasks))
-    # At the edges the formula gives 0 and 1, except for rounding.
-    return Interval(
-        0.0 if solved == 0 else max(0.0, middle - half),
-        1.0 if solved == tasks else min(1.0, middle + half),
-    )
+    return Interval(*problems.wilson.wilson(solved, tasks, confidence))
 
 
 def clopper_pearson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:

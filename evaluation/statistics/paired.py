@@ -144,22 +144,17 @@ def clustered_spread(values: Sequence[float] | Floats, clusters: Clusters) -> fl
     return sqrt(len(sums) / max(1, len(sums) - 1) * float(sums @ sums) / len(table))
 
 
-def expected_spread(
-    values: Sequence[float] | Floats, gain: float = 0.0, shared: float = 0.5
-) -> float:
+def expected_spread(values: Sequence[float] | Floats, gain: float = 0.0) -> float:
     """Return the expected spread of a task's difference before a challenger is evaluated, if it is
     better by the gain.
 
-    values: the champion's estimate of each task, in [0, 1]. On a `shared` part of the tasks both
-    agree except for the gain, on the others they are independent; a half is assumed. Exact for one
-    completion per task, an upper bound for several: the variance is 2 * (1 - shared) * m * (1 - m)
-    + gain * (1 - 2 * m * (1 - shared)) - gain ** 2, m being the mean, with var(values) for m * (1 -
-    m).
+    values: the champion's estimate of each task, in [0, 1]. It is assumed that on half of the tasks
+    both agree except for the gain, and are independent on the others. Exact for one completion per
+    task, an upper bound for several: the variance is m * (1 - m) + gain * (1 - m) - gain ** 2, m
+    being the mean, with var(values) for m * (1 - m).
     """
-    mean, apart = float(np.mean(values)), 1 - shared
-    return sqrt(
-        max(0.0, 2 * apart * float(np.var(values)) + gain * (1 - 2 * apart * mean) - gain**2)
-    )
+    mean = float(np.mean(values))
+    return sqrt(max(0.0, float(np.var(values)) + gain * (1 - mean) - gain**2))
 
 
 def announced_mean_gain(

@@ -33,9 +33,11 @@ SPOT = {  # label of an interruptible node, its value, and the taint that keeps 
     "aks": ("kubernetes.azure.com/scalesetpriority", "spot"),
 }
 
+CLUSTER = "ratchet"  # name of the permanent cluster
 
-def ray_cluster(profile: Profile, name: str = "ratchet") -> dict[str, Any]:
-    """Return a permanent cluster, at http://NAME-head-svc.NAMESPACE.svc:8265.
+
+def ray_cluster(profile: Profile) -> dict[str, Any]:
+    """Return a permanent cluster, at http://ratchet-head-svc.NAMESPACE.svc:8265.
 
     Raises ProfileError without `orchestration.kubernetes`.
     """
@@ -43,7 +45,7 @@ def ray_cluster(profile: Profile, name: str = "ratchet") -> dict[str, Any]:
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
-        "metadata": _metadata(name, kubernetes, settings),
+        "metadata": _metadata(CLUSTER, kubernetes, settings),
         "spec": _cluster(kubernetes, settings),
     }
 
@@ -73,7 +75,7 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 
 
-def node_check(profile: Profile, cluster: str = "ratchet") -> dict[str, Any]:
+def node_check(profile: Profile) -> dict[str, Any]:
     """Return a job on the permanent cluster that prints its packages and resources. It asks for a
     GPU where the workers have one, so that a worker is started. Raises ProfileError.
     """
@@ -87,10 +89,10 @@ def node_check(profile: Profile, cluster: str = "ratchet") -> dict[str, Any]:
         "entrypoint": shlex.join(["python", "-c", script]),
         "entrypointNumCpus": 1,  # the head has none
         **({"entrypointNumGpus": 1} if settings.gpus else {}),
-        "clusterSelector": {"ray.io/cluster": cluster},
+        "clusterSelector": {"ray.io/cluster": CLUSTER},
         "submitterPodTemplate": _submitter(kubernetes),
     }
-    metadata = {"name": f"{cluster}-node-check", "namespace": kubernetes.namespace}
+    metadata = {"name": f"{CLUSTER}-node-check", "namespace": kubernetes.namespace}
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 
 

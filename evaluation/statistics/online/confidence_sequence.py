@@ -32,11 +32,11 @@ Values = Sequence[float] | Floats
 Counts = npt.NDArray[np.int64]
 
 
-def log_capital(values: Values, mean: float, bets: Floats = BETS) -> Floats:
+def log_capital(values: Values, mean: float) -> Floats:
     """Return the logarithm of the capital after each value of a player who bets that the true mean
     is larger than `mean`.
 
-    K_t = average over bets g of product over i <= t of (1 - g + g * x_i / mean).
+    K_t = average over BETS g of product over i <= t of (1 - g + g * x_i / mean).
     If the true mean is at most `mean`, K is a nonnegative supermartingale that starts at 1. So it
     ever reaches 1 / alpha with a chance of at most alpha (Ville's inequality).
 
@@ -44,9 +44,9 @@ def log_capital(values: Values, mean: float, bets: Floats = BETS) -> Floats:
     """
     table = np.asarray(values, dtype=float)
     total = np.full(table.shape, -inf)
-    for bet in bets:  # one bet at a time: memory of one more array, not of twelve
+    for bet in BETS:  # one bet at a time: memory of one more array, not of twelve
         total = np.logaddexp(total, np.log1p(bet * (table / mean - 1)).cumsum(-1))
-    capital: Floats = total - log(len(bets))
+    capital: Floats = total - log(len(BETS))
     return capital
 
 
