@@ -15,13 +15,14 @@ from verl_jobs.config.answer_stages import AnswerStage
 from verl_jobs.config.training import Training
 from verl_jobs.job import metrics
 from verl_jobs.samples import CUT
-from verl_jobs.trainer.replay_buffer import LIMIT
 from verl_jobs.trainer.truncated import MASKED
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
 def test_a_resumed_training_continues_in_the_stage_of_its_step(tmp_path: Path) -> None:
+    from verl_jobs.trainer.replay_buffer import LIMIT
+
     training = Training(
         threads=1, steps=8, save_every=2, problems_per_step=4, group_size=2, answer_tokens=32,
         answer_stages=(AnswerStage(until=3, tokens=8), AnswerStage(until=5, tokens=16)),

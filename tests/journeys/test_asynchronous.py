@@ -16,7 +16,6 @@ from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.job import candidates, metrics
 from verl_jobs.trainer.checkpoints import complete_saves
-from verl_jobs.trainer.replay_buffer import STALE_MAX, STALE_MEAN
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(2400)]
 VERSIONS, CAP = 3, 2.0  # weight versions that a batch may span, its own included
@@ -28,6 +27,8 @@ PROBLEMS = 16  # of the tiny job
 
 
 def test_an_asynchronous_training_learns_from_stale_completions(tmp_path: Path) -> None:
+    from verl_jobs.trainer.replay_buffer import STALE_MAX, STALE_MEAN
+
     training = Training(
         ranks=2, threads=1, steps=4, save_every=2, problems_per_step=8, group_size=4,
         importance_cap=CAP, entropy_coefficient=0.01, scale=SCALE,
@@ -44,6 +45,8 @@ def test_an_asynchronous_training_learns_from_stale_completions(tmp_path: Path) 
 
 def test_a_killed_training_continues_with_the_completions_of_its_save(tmp_path: Path) -> None:
     """Two steps take each problem once, so a prompt that is lost or trained on twice shows."""
+    from verl_jobs.trainer.replay_buffer import STALE_MAX, STALE_MEAN
+
     training = Training(
         ranks=2, threads=1, steps=8, save_every=2, problems_per_step=PROBLEMS // 2, group_size=2,
         answer_tokens=48, entropy_coefficient=0.01, scale=SCALE,

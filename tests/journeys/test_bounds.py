@@ -18,7 +18,6 @@ from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, metrics
 from verl_jobs.samples import CUT
 from verl_jobs.trainer.checkpoints import STATE
-from verl_jobs.trainer.replay_buffer import TEMPERATURE
 from verl_jobs.trainer.rescaled import RAW
 from verl_jobs.trainer.truncated import MASKED
 
@@ -44,6 +43,8 @@ def steps(training: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
 
 def test_a_dapo_step_ends_without_a_mixed_group(tmp_path: Path) -> None:
     """The step also has KL in the loss, a falling temperature and capped importance weights."""
+    from verl_jobs.trainer.replay_buffer import TEMPERATURE
+
     rows = steps(
         {
             "algorithm": "dapo",
