@@ -133,7 +133,7 @@ def compare_with_undisturbed(folder: Path, count: int, times: int, most: int) ->
 
 @pytest.mark.slow
 def test_two_kills_lose_and_repeat_no_verdict(tmp_path: Path) -> None:
-    compare_with_undisturbed(tmp_path / "judging", 6, 2, 60)
+    compare_with_undisturbed(tmp_path / "judging", 3, 2, 30)
 
 
 @pytest.mark.soak
