@@ -35,19 +35,32 @@ OTHER_NAMES = {  # without idle words -> SPDX, in small letters
     "creative-commons-attribution-share-alike-4.0": "cc-by-sa-4.0",
 }
 
+PREFIX = re.compile(r"(?i)^SPDX-License-Identifier:|^Licen[sc]e\s*::?(?:\s*OSI Approved\s*::)?")
+EXCEPTION = re.compile(r"\sWITH\s+[\w.-]+-exception[\w.-]*$")  # permits more
+SAME = (
+    (re.compile(r".*apache\.org/licenses/license-(\d\.\d)\S*"), r"apache-\1"),
+    (re.compile(r".*creativecommons\.org/licenses/([a-z-]+)/(\d\.\d).*"), r"cc-\1-\2"),
+    (re.compile(r".*creativecommons\.org/publicdomain/zero/.*"), "cc0-1.0"),
+    (re.compile(r"(?:the )?(?:new|revised|modified) bsd(?: licen[sc]e)?"), "bsd-3-clause"),
+    (re.compile(r"(?:the )?(?:simplified bsd|freebsd)(?: licen[sc]e)?"), "bsd-2-clause"),
+)
+
 
 def is_allowed(licence: str, allowed: Iterable[str]) -> bool:
     """Return whether an SPDX expression, or a licence in other words, is allowed.
 
-    Of licences joined by OR one must be allowed, of licences joined by AND all; parentheses count.
+    Of licences joined by OR one must be allowed, of licences joined by AND or "/" all; parentheses
+    count.
     """
     known = {_plain(name) for name in allowed} | {name.casefold() for name in allowed}
 
     def holds(text: str) -> bool:
-        text = text.strip()
+        text = EXCEPTION.sub("", PREFIX.sub("", text.strip()).strip())
         for word, combine in (("OR", any), ("AND", all)):
             if len(parts := _split(text, word)) > 1:
                 return combine(map(holds, parts))
+        if "://" not in text and len(parts := text.split("/")) > 1:
+            return all(map(holds, parts))
         if text.startswith("(") and text.endswith(")"):
             return holds(text[1:-1])
         return text.casefold() in known or _plain(text) in known
@@ -68,7 +81,10 @@ def _split(text: str, word: str) -> list[str]:
 
 def _plain(name: str) -> str:
     """Return a licence's name in small letters, in SPDX's spelling where it is known."""
-    text = name.strip().rstrip("/")
+    text = name.strip().rstrip("/").removesuffix(".html")
+    for pattern, same in SAME:
+        if found := pattern.fullmatch(text.casefold()):
+            return found.expand(same)
     text = (text.rpartition("/")[2] if "://" in text else text).casefold()
     text = IDLE.sub(" ", re.sub(r"\bv\.?\s?(?=\d)|(?<=[a-z])v(?=\d)", " ", text))
     words = dict.fromkeys(re.findall(r"[a-z0-9]+(?:\.\d+)*", text))  # `MIT License (MIT)`
