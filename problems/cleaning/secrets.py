@@ -35,7 +35,7 @@ PATTERNS = {
     "a vendor's token": re.compile(
         r"\b(?:r8_|lin_api_|glpat-|gsk_|nvapi-|pplx-|hvs\.|tskey-[a-z]+-|dp\.pt\.|PMAK-|rubygems_|"
         r"sbp_|ph[cx]_|sntry[su]_|dckr_pat_|xkeysib-|shp(?:at|ss|ca|pa)_|figd_|ntn_|fly_|rk_live_|"
-        r"ATATT|ATCTT|ya29\.|EAACEdEose0cBA|oy2|pul-)"
+        r"xapp-\d-|ATATT|ATCTT|ya29\.|EAACEdEose0cBA|oy2|pul-)"
         r"(?=[A-Za-z0-9_=-]{0,80}\d)[A-Za-z0-9_=-]{20,}"
     ),
     "a login in a header": re.compile(
@@ -54,6 +54,16 @@ PATTERNS = {
         r"|(?=[^\s,;)\"']{0,80}\d|(?-i:(?:[A-Za-z]{0,2}[a-z][A-Z]){4}))(?=[^\s,;)\"']{0,80}[A-Za-z])[^\s,;()\[\]{}<>\"'.]{6,100}(?=[\s\"']|$))",
         re.IGNORECASE,
     ),
+    "an assigned token": re.compile(
+        r"(?i:secret|token)[\"']?\s{0,3}(?::|=(?!=))\s{0,3}(?P<quote>[\"'])(?=(?:[^\"'\s]{0,40}\d){2})"
+        r"(?=(?:[^\"'\s]{0,40}[A-Z]){2})(?=(?:[^\"'\s]{0,40}[a-z]){2})[\w+/=.-]{16,100}(?P=quote)"
+    ),
+    "a login on a command line": re.compile(
+        r"\bsshpass\s{1,3}-p\s{0,3}[\"']?(?=\S{0,40}\d)[^\s\"'$<{]{6,}"
+        r"|\bcurl\b[^\n]{0,200}\s-u\s{1,3}[\"']?[^\s:\"'$<{]{1,40}:(?=\S{0,40}\d)[^\s\"'$<{]{6,}"
+    ),
+    "a webhook": re.compile(r"\bdiscord(?:app)?\.com/api/webhooks/\d{17,20}/[\w-]{60,}"),
+    "a Mailgun key": re.compile(r"\bkey-[0-9a-f]{32}\b"),
     "an API key": re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"),
     "a password in an address": re.compile(
         r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,200}:[^\s/:@\"']{1,200}@[a-z0-9.-]+",
@@ -81,7 +91,7 @@ WINDOW, OVERLAP = 4_000, 1_000  # in characters; a secret longer than OVERLAP co
 # Without a match, there is no secret.
 SUSPICIOUS = re.compile(
     r"[A-Za-z0-9_/+=-]{20}|BEGIN [A-Z]|xox|@|/home/|/users/|\\users\\|key|passw|_pass|"
-    r"passphrase|pwd|token|secret|bearer",
+    r"passphrase|pwd|token|secret|bearer|sshpass|curl",
     re.IGNORECASE,
 )
 DIGITS = re.compile(r"\d{7}|\d[ ./()-]{1,2}\d{2}|\d\.\d{1,3}\.\d")  # without, there is no number

@@ -242,6 +242,10 @@ def _joined(pieces: Sequence[TestOutcome], printed: bool) -> Output:
 
 def _built(make: Callable[[], Any]) -> Output:
     try:
-        return Output(make())
+        output = Output(make())
+        repr(output.value)
     except (NotPlain, RecursionError) as error:
         return Output(fault=f"{Verdict.WA} {error}")
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return Output(fault=TOO_LONG)
+    return output

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from problems.reading.imported_packages import imported
 from problems.schema import Problem
 from problems.verification.journal import ABSENT
 from problems.verification.json_keys import hint
@@ -130,6 +132,8 @@ def _fault(problem: Problem, own: Sequence[Report]) -> tuple[str, str] | None:
                     f"{_first_failure(report)}"
                 ),
             )
+        if absent := _absent(problem.solutions[which - 1], report):
+            return ABSENT + absent, f"solution {which} of {len(own)} imports {absent}"
         if report.verdict is not Verdict.AC:
             differs = report.verdict is Verdict.WA and passes
             return (
@@ -137,6 +141,12 @@ def _fault(problem: Problem, own: Sequence[Report]) -> tuple[str, str] | None:
                 f"solution {which} of {len(own)}: {_first_failure(report)}{hint(problem)}",
             )
     return None
+
+
+def _absent(solution: str, report: Report) -> str:
+    """Return the package that a solution imports and lacks, though others do without it; or ""."""
+    missing = re.search(r"No module named '(\w+)", _first_failure(report))
+    return missing[1] if missing and missing[1] in imported(solution) else ""
 
 
 def _counts(verdicts: Sequence[Verdict]) -> str:

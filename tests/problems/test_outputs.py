@@ -87,6 +87,12 @@ def test_a_too_long_output_is_a_fault(sandbox: Sandbox) -> None:
     assert len(results[1].value) == 3
 
 
+def test_a_whole_number_that_python_does_not_write_is_a_fault(sandbox: Sandbox) -> None:
+    request = question_of("def f(n): return {n: [10 ** n]}", {"args": [2]}, {"args": [5000]})
+    [[short, long]] = outputs_of(sandbox, request)
+    assert (short.value, long.fault) == ({2: [100]}, TOO_LONG)
+
+
 @pytest.mark.slow
 def test_an_input_that_hangs_does_not_affect_other_outputs(
     sandbox: Sandbox,

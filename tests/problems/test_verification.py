@@ -81,6 +81,12 @@ BAD = {
         toy("second", solutions=("def f(x): return x + 1", "def f(x): return 2")),
         "references disagree",
     ),
+    "absent": (
+        toy(
+            "absent", solutions=("import nosuch\ndef f(x): return x + 1", "def f(x): return x + 1")
+        ),
+        "not measured, for want of nosuch",
+    ),
     "hangs": (toy("hangs", "def f(x):\n    while True: pass"), "a solution fails its tests (TLE)"),
     "sleeps": (
         toy("sleeps", "import time\ndef f(x): time.sleep(60)", limits=HURRIED),
