@@ -71,19 +71,22 @@ test: .venv  ## what CI runs: check, the documentation, the slow tests with one 
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory slow
 
-# The slow tests mostly wait, so two groups run at a time, the longest first. The tests of `services`
-# are in one group because they use Postgres, Ray on 127.0.0.2 or the machine's shared memory.
-SLOW := journeys services verl_jobs others
-journeys := tests/journeys
-services := tests/hostile tests/resources tests/sandbox tests/serving
-verl_jobs := tests/verl_jobs
+# The slow tests mostly wait, so four groups run at a time, the longest first. A training takes 8 GB
+# of memory, so `journeys` has all of them. `programs` counts what programs leave on the machine.
+SLOW := journeys services commands others programs verl_jobs
+trainings := $(addprefix tests/verl_jobs/,test_short_training.py test_sft_on_ray.py)
+journeys := tests/journeys $(trainings)
+services := tests/resources tests/serving
+commands := tests/cli tests/pipelines
+programs := tests/hostile tests/sandbox
+verl_jobs := tests/verl_jobs $(patsubst %,--ignore=%,$(trainings))
 
-slow-others: others = $(call remaining,$(journeys) $(services) $(verl_jobs))
+slow-others: others = $(call remaining,tests/journeys $(services) $(commands) $(programs) tests/verl_jobs)
 
-slow: .venv  ## the slow tests alone, two groups at a time
+slow: .venv  ## the slow tests alone, four groups at a time
 	@mkdir -p build/slow
-	@echo "slow tests, two groups at a time: tail -f build/slow/*.log"
-	@$(MAKE) --no-print-directory --output-sync -k -j2 $(SLOW:%=slow-%)
+	@echo "slow tests, four groups at a time: tail -f build/slow/*.log"
+	@$(MAKE) --no-print-directory --output-sync -k -j4 $(SLOW:%=slow-%)
 
 # `trap` makes the shell wait for pytest after Ctrl-C.
 slow-%:
