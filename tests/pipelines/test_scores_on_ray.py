@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.scorecard import Scorecard
+from resources.ray.head import PRELOADED
 from resources.ray.private import Private
 from tests.pipelines import daily_validation
 from tests.pipelines.home_builder import HomeBuilder
@@ -34,6 +35,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch.setenv("PATH", os.pathsep.join((*programs, os.environ["PATH"])))
         for variable in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"):  # that it sets in this process
             patch.setenv(variable, "")
+        patch.setenv(PRELOADED, "")  # scores need none of what a training's workers import first
         ray = Private(folder, a_job(folder / "job"))
         try:
             yield ray.dashboard()
