@@ -19,9 +19,18 @@ INT64 = 2**63
 
 
 class Strict(BaseModel):
-    """A field that the gateway would ignore is refused by name."""
+    """A field that the gateway would ignore is refused by name, unless it is null: clients send
+    fields that they do not use as null.
+    """
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_unknown_nulls(cls, body: Any) -> Any:
+        if not isinstance(body, dict):
+            return body
+        return {n: value for n, value in body.items() if n in cls.model_fields or value is not None}
 
 
 class MessagePart(BaseModel):
@@ -137,19 +146,6 @@ class Neutral(Strict):
     prompt_cache_key: str | None = None
     safety_identifier: str | None = None
     request_id: str | None = None
-    # Only null: no engine has them.
-    audio: None = None
-    prediction: None = None
-    web_search_options: None = None
-    reasoning_effort: None = None
-    verbosity: None = None
-    prompt_logprobs: None = None
-    truncate_prompt_tokens: None = None
-    chat_template: None = None
-    guided_json: None = None
-    guided_regex: None = None
-    guided_choice: None = None
-    guided_grammar: None = None
 
 
 class SharedFields(Neutral):
@@ -235,7 +231,6 @@ class TextRequest(SharedFields):
 
     prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=64)]
     logprobs: int | None = Field(None, ge=0, le=20)
-    suffix: None = None
 
     @model_validator(mode="after")
     def one_prompt(self) -> TextRequest:

@@ -131,15 +131,16 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid_request(request: Request, error: RequestValidationError) -> Response:
-        message = "; ".join(
-            f"{'.'.join(str(part)[:80] for part in e['loc'][1:]) or 'body'}: {e['msg']}"
-            for e in error.errors()[:5]
-        )
-        whole = any(tuple(e["loc"]) == ("body",) for e in error.errors())
+        errors = error.errors()
+        if errors[0]["type"] == "json_invalid":
+            where, reason = errors[0]["loc"][1], errors[0]["ctx"]["error"]
+            errors = [{"loc": ("body",), "msg": f"it is no JSON at character {where}: {reason}"}]
+        message = "; ".join(dict.fromkeys(f"{_field(e['loc'])}: {e['msg']}" for e in errors[:5]))
+        whole = any(tuple(e["loc"]) == ("body",) for e in errors)
         if whole and "json" not in request.headers.get("content-type", ""):
             message = "send JSON with the header `Content-Type: application/json`"
         metrics.refuse("invalid_request")
-        param = next((str(e["loc"][1])[:80] for e in error.errors() if len(e["loc"]) > 1), None)
+        param = next((str(e["loc"][1])[:80] for e in errors if len(e["loc"]) > 1), None)
         return _json(failure(message, "invalid_request_error", "invalid_request", param), 400)
 
     async def http(_: Request, error: Exception) -> Response:
@@ -149,6 +150,12 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
 
     for status in (400, 404, 405):  # a body that is no JSON, an unknown path, another method
         app.add_exception_handler(status, http)
+
+
+def _field(place: Sequence[str | int]) -> str:
+    """Return the field of an error of validation, without pydantic's names of a type's variants."""
+    parts = (str(part)[:80] for part in place[1:])
+    return ".".join(p for p in parts if not p.startswith(("constrained-", "list["))) or "body"
 
 
 def _json(body: Any, status: int, headers: dict[str, str] | None = None) -> Response:

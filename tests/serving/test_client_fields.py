@@ -37,12 +37,8 @@ NEUTRAL: dict[str, list[Any]] = {
     "prompt_cache_key": ["k"],
     "safety_identifier": ["s"],
     "reasoning_effort": [None],
-    "verbosity": [None],
-    "audio": [None],
-    "prediction": [None],
     "functions": [None, []],
     "function_call": [None, "none"],
-    "web_search_options": [None],
     "top_k": [-1, 0, None],
     "min_p": [0.0],
     "repetition_penalty": [1.0],
@@ -60,6 +56,8 @@ NEUTRAL: dict[str, list[Any]] = {
     "stop_token_ids": [[], None],
     "chat_template_kwargs": [{}],
     "guided_json": [None],
+    "documents": [None],
+    "a_field_of_next_year": [None],
     "request_id": ["r"],
 }
 
@@ -82,6 +80,16 @@ def test_a_value_that_would_change_something_is_refused_with_its_field(served: s
         assert (status, reply["error"]["param"]) == (400, name)
     status, reply = ask(served, response_format={"type": "json_object"})
     assert (status, reply["error"]["param"]) == (400, "response_format")
+
+
+def test_an_error_names_the_field_as_the_client_wrote_it(served: str) -> None:
+    def fault(body: Any) -> str:
+        return str(call(f"{served}/v1/completions", body)[1]["error"]["message"])
+
+    assert fault({"prompt": [1]}).startswith("prompt: ")
+    assert "prompt.0: " in fault({"prompt": [1]})
+    assert "constrained" not in fault({"prompt": [1]})
+    assert fault(b'{"prompt": oops}').startswith("body: it is no JSON at character 11: ")
 
 
 def test_the_official_client_sends_an_answer_back_as_it_came(served: str) -> None:
