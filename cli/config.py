@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.table import Table
 
 from cli.app.commands import Command
-from cli.app.options import ProfileOption, SetOption
-from cli.display.screen import screen
+from cli.app.options import JsonOption, ProfileOption, SetOption
+from cli.display.screen import print_json, screen
 from resources.config.load import ProfileError, layers, origin
 from resources.settings import Settings
 
@@ -37,31 +38,39 @@ def show(
     changed: Annotated[
         bool, typer.Option("--changed", help="Only values that a file or a change sets.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print each value of the profile with its layer: default, a YAML file, or a change."""
     settings = Settings.read(profile, change or ())
-    raise typer.Exit(show_settings(section, settings, changed, screen()))
+    raise typer.Exit(show_settings(section, settings, changed, screen(), as_json=as_json))
 
 
-def show_settings(section: str, settings: Settings, changed: bool, console: Console) -> int:
+def show_settings(
+    section: str, settings: Settings, changed: bool, console: Console, *, as_json: bool = False
+) -> int:
     """Print settings with their layers. Raises ProfileError if no key matches."""
     values_from = layers(settings.profile_name, settings.changes, unverified=settings.unverified)
     table = Table("setting", "value", "from", box=None, header_style="dim")
+    rows = []
     for location, value in leaves(settings.profile):
         key, layer = ".".join(location), origin(values_from, location)
         selected = not section or key == section or key.startswith(f"{section}.")
         if selected and not (changed and layer == "default"):
-            table.add_row(key, _shown(value), layer if layer.startswith("--") else Path(layer).name)
-    if not table.row_count:
-        if section and not changed:
-            keys = [".".join(location) for location, _ in leaves(settings.profile)]
-            names = sorted({*keys, *(key.rpartition(".")[0] for key in keys)} - {""})
-            near = difflib.get_close_matches(section, names, 1)
-            hint = f"did you mean {near[0]}" if near else "`ratchet config show` lists all"
-            raise ProfileError(f"no setting {section!r}: {hint}")
+            layer = layer if layer.startswith("--") else Path(layer).name
+            table.add_row(key, _shown(value), layer)
+            rows.append({"setting": key, "value": to_jsonable_python(value), "from": layer})
+    if not rows and section and not changed:
+        keys = [".".join(location) for location, _ in leaves(settings.profile)]
+        names = sorted({*keys, *(key.rpartition(".")[0] for key in keys)} - {""})
+        near = difflib.get_close_matches(section, names, 1)
+        hint = f"did you mean {near[0]}" if near else "`ratchet config show` lists all"
+        raise ProfileError(f"no setting {section!r}: {hint}")
+    if as_json:
+        print_json(rows)
+    elif not rows:
         console.print("all values are defaults")
-        return 0
-    console.print(table, soft_wrap=not console.is_terminal)
+    else:
+        console.print(table, soft_wrap=not console.is_terminal)
     return 0
 
 

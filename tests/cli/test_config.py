@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 
 import pytest
@@ -36,3 +37,13 @@ def test_every_setting_of_the_profile_is_listed() -> None:
 def test_an_unknown_key_names_the_nearest() -> None:
     with pytest.raises(ProfileError, match=r"polcy\.alpha.*policy\.alpha"):
         shown("polcy.alpha", [], False)
+
+
+def test_json_has_each_value_with_its_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    changes = ['training.frozen=["model.layers.0.*"]', "evaluation.benchmarks=[{name: heldout}]"]
+    settings = Settings.read("small", changes)
+    assert show_settings("", settings, False, Console(), as_json=True) == 0
+    rows = {row.pop("setting"): row for row in json.loads(capsys.readouterr().out)}
+    assert rows["training.steps"] == {"value": 8, "from": "small.yaml"}
+    assert rows["training.frozen"]["value"] == ["model.layers.0.*"]
+    assert rows["evaluation.benchmarks"]["value"][0]["name"] == "heldout"
