@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rewards.text_programs import runs_text
+
 STYLE = (
     "F",
     "E4",
@@ -96,7 +98,6 @@ BANNED = (
 They only give hints; what decides is the attempts that the sandbox saw.
 """
 SECURITY = "TID251"  # ruff's rule for BANNED
-EXEC = "S102"  # runs text, in which ruff finds nothing
 IGNORED = ("B006", "B008", "B905", "C408", "SIM105", "SIM108")
 LONGEST_LINE = 150
 OPTIONS = (
@@ -167,10 +168,10 @@ def _run(programs: list[str]) -> list[Findings | None]:
         rows: list[list[dict[str, str | None]]] = [[] for _ in programs]
         for row in json.loads(completed.stdout):
             rows[int(Path(row["filename"]).stem[1:])].append(row)
-    return [_findings(program_rows) for program_rows in rows]
+    return [_findings(*each) for each in zip(programs, rows, strict=True)]
 
 
-def _findings(rows: list[dict[str, str | None]]) -> Findings | None:
+def _findings(program: str, rows: list[dict[str, str | None]]) -> Findings | None:
     codes = [str(row["code"]) for row in rows]
     if any(row["code"] in (None, "invalid-syntax", "E902", "E999") for row in rows):
         return None
@@ -182,8 +183,8 @@ def _findings(rows: list[dict[str, str | None]]) -> Findings | None:
     dangers = tuple(
         sorted({str(row["message"]).split("`")[1] for row in rows if row["code"] == SECURITY})
     )
-    offences = sum(code not in ("C901", SECURITY, EXEC) for code in codes)
-    return Findings(offences, max(complexities, default=0), dangers, EXEC in codes)
+    offences = sum(code not in ("C901", SECURITY) for code in codes)
+    return Findings(offences, max(complexities, default=0), dangers, runs_text(program))
 
 
 @cache
@@ -191,7 +192,7 @@ def _command() -> tuple[str, ...]:
     from ruff import find_ruff_bin
 
     options = [part for option in OPTIONS for part in ("--config", option)]
-    select = ",".join((*STYLE, SECURITY, EXEC, "C901"))
+    select = ",".join((*STYLE, SECURITY, "C901"))
     flags = (
         "--isolated",
         "--no-cache",

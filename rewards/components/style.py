@@ -32,7 +32,7 @@ def style(report: Report, findings: Findings | None, *, formed: bool) -> float |
 def readability(findings: Findings | None) -> float:
     """Return HALF / (HALF + offences), in (0, 1].
 
-    Return 0 for a program that the linter cannot read, or whose text is run by `exec`.
+    Return 0 for a program that the linter cannot read, or that runs a text as a program.
     """
     if findings is None or findings.runs_text:
         return 0.0

@@ -11,6 +11,7 @@ from rewards.components.style import style
 from rewards.composite import CompositeReward
 from rewards.judging import Judged
 from rewards.lint import lint
+from rewards.text_programs import runs_text
 from sandbox.protocol import Report, TestResult, Verdict
 
 REFERENCE = CODE["call"].reference
@@ -52,9 +53,38 @@ def test_clean_code_scores_one_and_each_offence_costs() -> None:
     assert 0.0 < value("import os, sys\n" * 10 + REFERENCE) < 0.5
 
 
-def test_a_program_in_a_text_has_no_style() -> None:
-    assert value(f"CODE = {REFERENCE!r}\nexec(CODE)\n") == 0.0
-    assert value("import builtins\nbuiltins.exec('x = 1')\n" + REFERENCE) == 0.0
+@pytest.mark.parametrize(
+    "program",
+    [
+        "exec(CODE)",
+        "run = exec\nrun(CODE)",
+        "__builtins__['ex' + 'ec'](CODE)",
+        "import builtins\n\nbuiltins.exec('x = 1')",
+        "from importlib.util import module_from_spec as make\n\nmake(s).loader.exec_module(m)",
+        "from runpy import run_path\n\nrun_path('m.py')",
+        "f = eval('lambda x: 1 if x else 2')",
+        'TEXT = """def f(x):\n    if x:\n        return 1\n    return 2\n"""',
+    ],
+)
+def test_a_program_in_a_text_has_no_style(program: str) -> None:
+    assert runs_text(program)
+    assert value(f"{program}\n\n\n{REFERENCE}") == 0.0
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def f(text):\n    return eval(text)",
+        "import re\n\nWORD = re.compile('a')",
+        "def f():\n    return 'def g(): return 1'",
+        'HTML = """<p>\n  if x: return\n</p>\n"""',
+        'def f(x):\n    """Return x.\n\n    if x:\n        pass\n    """\n    return x',
+        "def compile(x):\n    return x\n\n\ny = compile(1)",
+        'TEXT = """one, two\nthree\nfour"""',
+    ],
+)
+def test_a_text_that_nothing_runs_costs_no_style(program: str) -> None:
+    assert not runs_text(program)
 
 
 @pytest.mark.parametrize(
