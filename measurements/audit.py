@@ -13,10 +13,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -197,6 +198,16 @@ def summarize(tasks: Sequence[AuditedTask], faults: dict[str, tuple[str, set[str
           f"longest {seconds[-1]:.1f} s")  # fmt: skip
 
 
+def shown(tasks: Iterator[AuditedTask]) -> list[AuditedTask]:
+    """Return the tasks, and print each as soon as it is known."""
+    every = []
+    for task in tasks:
+        failed = [each.check_id for each in task.findings if each.status == "fail"]
+        print(f"{task.duration_s:.1f} s {task.name}: {failed}", file=sys.stderr, flush=True)
+        every.append(task)
+    return every
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -212,12 +223,12 @@ def main() -> None:
         if not options.folders:
             rows, faults = planted_rows(options.each)
             started = time.process_time()
-            summarize(list(audit_rows(rows, sandbox)), faults)
+            summarize(shown(audit_rows(rows, sandbox)), faults)
             print(f"{time.process_time() - started:.0f} s of CPU outside the sandbox's workers")
         if not options.rows:
             folder = options.keep or Path(scratch)
             faults = write_folders(folder, min(options.each, 5))
-            summarize(list(audit_folders(folder, sandbox)), faults)
+            summarize(shown(audit_folders(folder, sandbox)), faults)
             print(f"{len(FOLDER_FAULTS)} kinds of faults in folders")
 
 

@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 
 PLAIN = re.compile(r"^(\S*/)?(python|ubuntu|debian|ubuntu-24-04|python-3-13)([:@]\S+)?$")
 HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
+KNOWN = {
+    "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL",
+    "MAINTAINER", "ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
+}  # fmt: skip
 INSTALLS = re.compile(
     r"(?:apt-get|apt|apk|dnf|yum|pip3?|uv pip|uv tool|npm|conda|cargo|gem|go)\s+"
     r"(?:-\S+\s+)*(?:install|add)\s+([^;&|\n]*)"
@@ -20,14 +24,17 @@ PACKAGE = re.compile(r"^[A-Za-z][\w.+-]*")
 
 @dataclass
 class Image:
-    """base: the last FROM. files: path in the image -> content, of what is copied from the context.
-    copies: sources of COPY and ADD as written. clones: whether a repository is cloned.
+    """base: the last FROM. files: path in the image -> content, of what the context gives it.
+    copies: sources of COPY and ADD as written. absent: those that the context lacks. unknown: words
+    that begin a line and are no instruction. clones: whether a repository is cloned.
     """
 
     base: str = ""
     workdir: str = "/"
     files: dict[str, bytes] = field(default_factory=dict)
     copies: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -43,7 +50,7 @@ class Image:
 
 def read_image(text: str, context: Mapping[str, bytes]) -> Image:
     """Return the image of a Dockerfile. It is that of the last stage."""
-    image, stages = Image(), dict[str, Image]()
+    image, stages, unknown = Image(), dict[str, Image](), list[str]()
     ignored = context.get(".dockerignore", b"").decode("utf-8", "replace").split()
     shown = {path: data for path, data in context.items() if not _ignored(path, ignored)}
     for word, rest in _instructions(text):
@@ -59,6 +66,9 @@ def read_image(text: str, context: Mapping[str, bytes]) -> Image:
             image.runs.append(rest)
         elif word in ("COPY", "ADD"):
             _copy(image, rest, shown, stages)
+        elif word not in KNOWN:
+            unknown.append(word)
+    image.unknown = unknown
     return image
 
 
@@ -99,26 +109,30 @@ def _copy(
         parts = shlex.split(rest.strip("[]").replace('",', '" ') if rest[:1] == "[" else rest)
     except ValueError:
         return
-    for stage in (part.partition("=")[2] for part in parts if part.startswith("--from=")):
+    stage = next((part.partition("=")[2] for part in parts if part.startswith("--from=")), None)
+    if stage is not None:
         files = stages[stage].files if stage in stages else {}
         context = {path.lstrip("/"): data for path, data in files.items()}
     parts = [part for part in parts if not part.startswith("--")]
     if len(parts) < 2 or "<<" in rest:
         return
     *sources, target = parts
-    image.copies += sources if not rest.startswith("--from") else []
+    image.copies += sources if stage is None else []
     place = posixpath.normpath(posixpath.join(image.workdir, target))
     folder = target.endswith(("/", ".")) or len(sources) > 1
     for source in sources:
         name = posixpath.normpath(source.lstrip("/")) if source.strip("./") else ""
+        copied = dict[str, bytes]()
         for path, data in context.items():
             if not name or path.startswith(f"{name}/"):
                 inner = path[len(name) + 1 :] if name else path
-                image.files[posixpath.join(place, inner)] = data
+                copied[posixpath.join(place, inner)] = data
             elif path == name or ("*" in name and fnmatch.fnmatch(path, name)):
                 many = folder or "*" in name
-                end = posixpath.join(place, posixpath.basename(path)) if many else place
-                image.files[end] = data
+                copied[posixpath.join(place, posixpath.basename(path)) if many else place] = data
+        image.files |= copied
+        if not copied and stage is None and not re.search(r"[$*?[]|://|@", source):
+            image.absent.append(source)
 
 
 def installed(text: str) -> set[str]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from problems.schema import Problem
 from problems.syntax import normal_form, tree_of
 from problems.verification.plain_cases import plain_cases
 
 MIN_LINE, MIN_COPY = 8, 30  # characters of a line that tells, and of a copy
+MAX_LINES = 300  # of a solution that are looked for
 SHARE = 0.75  # of the solution's telling characters
 MIN_TESTS = 2  # hidden tests whose answers the statement must show
 NEAR = 40  # characters between a call and its result
@@ -30,7 +32,8 @@ def squeezed(text: str) -> str:
 def telling_lines(source: str) -> list[str]:
     """Return the lines of a solution that no other program is likely to have, squeezed."""
     lines = dict.fromkeys(map(squeezed, source.splitlines()))
-    return [line for line in lines if len(line) >= MIN_LINE and not COMMON.match(line)]
+    telling = (line for line in lines if len(line) >= MIN_LINE and not COMMON.match(line))
+    return list(islice(telling, MAX_LINES))
 
 
 def copied(lines: Sequence[str], text: str) -> float:
@@ -38,6 +41,13 @@ def copied(lines: Sequence[str], text: str) -> float:
     total, inside = sum(map(len, lines)), squeezed(text)
     found = sum(len(line) for line in lines if line in inside)
     return found / total if total and found >= MIN_COPY else 0.0
+
+
+def copied_lines(lines: Sequence[str], text: str) -> float:
+    """Like `copied`, but only whole lines count. It takes time in proportion to the text alone."""
+    inside = set(map(squeezed, text.splitlines()))
+    found = sum(len(line) for line in lines if line in inside)
+    return found / sum(map(len, lines)) if found >= MIN_COPY else 0.0
 
 
 def body_lines(source: str, entry_point: str | None) -> list[str]:

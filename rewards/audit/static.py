@@ -12,10 +12,12 @@ from problems.schema import Problem
 from rewards.audit.dockerfile import Image
 from rewards.audit.findings import CONTAINED, KNOWN, LAYOUT, LEAK, NOTHING, Finding
 from rewards.audit.git_objects import Unreadable, objects, stores
-from rewards.audit.leaks import MIN_COPY, SHARE, copied, telling_lines
-from rewards.audit.task_folder import TaskFolder, decoded
+from rewards.audit.leaks import MIN_COPY, SHARE, copied, copied_lines, telling_lines
+from rewards.audit.task_folder import MAX_TEXT, TaskFolder, decoded
 
 SECRET = re.compile(r"answer|truth|expected|solution|golden|oracle|reference_out|hidden", re.I)
+SCRIPTS = (".py", ".sh", ".js", ".rb")
+MAX_COMPARED = 50  # files of solution and tests that are compared with each script of the image
 PATHS = re.compile(r"(?<![\w.$}/-])(/[\w.-]+(?:/[\w.-]+)+)")
 RUNS = re.compile(r"(?:^|[;&|(]|\b(?:bash|sh|python3?|exec|timeout \S+))\s+(/[\w./-]+)", re.M)
 WRITES = re.compile(r"(?:echo|printf)\s+[\"']?([\d.]+)[\"']?[^|\n;]*>\s*\S*reward\.txt")
@@ -25,9 +27,12 @@ CLOSES = re.compile(r"^(fi|done|esac|\})")
 
 def static_findings(task: TaskFolder, image: Image) -> Iterator[Finding]:
     """Yield the findings on a task's files."""
-    links = [f"{path}: {why}" for path, why in task.skipped.items()]
-    if task.missing or links:
-        lacks = [f"missing: {each}" for each in task.missing] + links
+    lacks = [f"missing: {each}" for each in task.missing]
+    lacks += [f"{path}: {why}" for path, why in task.skipped.items()]
+    if "docker-compose.yaml" not in task.context:  # which may name another context
+        lacks += [f"the Dockerfile copies {each}, which is missing" for each in image.absent]
+    lacks += [f"the Dockerfile has the line {each[:40]!r} …" for each in image.unknown[:1]]
+    if lacks:
         yield Finding(LAYOUT, "fail", "; ".join(lacks)[:300])
     yield Finding(LAYOUT, "pass")
     yield from _within_reach(task, image)
@@ -39,58 +44,61 @@ def static_findings(task: TaskFolder, image: Image) -> Iterator[Finding]:
 
 
 def _within_reach(task: TaskFolder, image: Image) -> Iterator[Finding]:
-    """Yield files of the solution or of the tests that the image has."""
+    """Yield files of the solution or of the tests that the image has.
+
+    Data that both need, as the input of a task, is no such file: its name says nothing.
+    """
     for source in image.copies:
         first = posixpath.normpath(source).split("/")[0]
-        if first in ("solution", "tests") and task.kind == "harbor":
+        if first in ("solution", "tests") and source in image.absent:
             yield Finding(CONTAINED, "fail", f"the Dockerfile copies {source}")
-    own = {"the solution": task.solution, "the tests": task.tests}
-    judged = [(what, path, data) for what, files in own.items() for path, data in files.items()]
+    judged = {
+        data: path
+        for files in (task.solution, task.tests)
+        for path, data in files.items()
+        if len(data) >= MIN_COPY
+        and (path.endswith(SCRIPTS) or SECRET.search(posixpath.basename(path)))
+    }
+    lines = {
+        path: telling_lines(text)
+        for data, path in list(judged.items())[:MAX_COMPARED]
+        if (text := decoded(data)) is not None
+    }
     for place, content in image.files.items():
-        for what, path, data in judged:
-            if same_text(path, data, posixpath.basename(place), content):
-                yield Finding(CONTAINED, "fail", f"the image has {place}, as {what}: {path}")
-    scripts = RUNS.findall(task.tests.get(task.test, b"").decode("utf-8", "replace"))
-    for place in scripts:
+        copy = judged.get(content)
+        if not copy and place.endswith(SCRIPTS) and (text := decoded(content)):
+            same = (path for path in lines if copied_lines(lines[path], text) >= SHARE)
+            copy = next(same, None)
+        if copy:
+            yield Finding(CONTAINED, "fail", f"the image has {place}, a copy of {copy}")
+    for place in RUNS.findall(task.tests.get(task.test, b"").decode("utf-8", "replace")):
         if place in image.files:
             yield Finding(CONTAINED, "fail", f"{task.test} runs {place}, which a model can replace")
     yield Finding(CONTAINED, "pass")
 
 
-def same_text(path: str, data: bytes, name: str, content: bytes) -> bool:
-    """Return whether a file of the image is a copy of one of the solution or of the tests.
-
-    Data that both need, as the input of a task, is no copy: it has a name that says nothing.
-    """
-    known = path.endswith((".py", ".sh", ".js", ".rb")) or SECRET.search(posixpath.basename(path))
-    if not known or len(data) < MIN_COPY:
-        return False
-    if data == content:
-        return True
-    mine, theirs = decoded(data), decoded(content)
-    if mine is None or theirs is None or not name.endswith(posixpath.splitext(path)[1] or "\0"):
-        return False
-    return copied(telling_lines(mine), theirs) >= SHARE
-
-
 def _answers(task: TaskFolder, image: Image) -> Iterator[Finding]:
     """Yield places where the model can read the solution or an expected output."""
     lines = telling_lines(task.solution_text)
-    readable = {"the instruction": task.instruction, "the Dockerfile": task.dockerfile}
-    readable |= {place: text for place, data in image.files.items() if (text := decoded(data))}
-    for where, text in readable.items():
-        if (share := copied(lines, text)) >= SHARE:
+    shares = {
+        "the instruction": copied(lines, task.instruction[:MAX_TEXT]),
+        "the Dockerfile": copied(lines, task.dockerfile[:MAX_TEXT]),
+    }
+    for place, data in image.files.items():
+        if text := decoded(data):
+            shares[place] = copied_lines(lines, text)
+    for where, share in shares.items():
+        if share >= SHARE:
             yield Finding(LEAK, "fail", f"{where} has {share:.0%} of the solution")
     made = set(image.files) | set(PATHS.findall("\n".join(image.runs)))
     for place in set(PATHS.findall(f"{task.tests_text}\n{task.solution_text}")) & made:
         name = posixpath.basename(place)
         if SECRET.search(name) and name not in task.instruction and not place.startswith("/tests/"):
             yield Finding(LEAK, "fail", f"the image has {place}, which the tests or solution read")
+    sources = {posixpath.basename(place) for place in image.files}
     for place in image.files:
         name, end = posixpath.splitext(posixpath.basename(place))
-        if end == ".pyc" and not any(
-            each.endswith(f"/{name.split('.')[0]}.py") for each in image.files
-        ):
+        if end == ".pyc" and f"{name.split('.')[0]}.py" not in sources:
             yield Finding(
                 LEAK, "fail", f"the image has {place}, compiled from a file that it lacks"
             )
@@ -107,7 +115,7 @@ def _history(task: TaskFolder, image: Image) -> Iterator[Finding]:
                 if kind == "tree":
                     continue
                 text = content.decode("utf-8", "replace")
-                if copied(lines, text) >= SHARE:
+                if copied_lines(lines, text) >= SHARE:
                     yield Finding(LEAK, "fail", f"a {kind} in {folder} has the solution")
                 if content in tests:
                     yield Finding(CONTAINED, "fail", f"a {kind} in {folder} is one of the tests")
@@ -137,7 +145,7 @@ def _unconditional(script: str) -> bool:
     for line in (each.strip() for each in script.splitlines()):
         depth -= bool(CLOSES.match(line))
         if written := WRITES.search(line):
-            plain = depth <= 0 and "&&" not in line and "||" not in line
+            plain = depth <= 0 and not re.search(r"&&|\|\||^(if|for|while|case)\b", line)
             value = float(written[1].rstrip(".") or 0)
             if plain:
                 won = value >= 1

@@ -22,9 +22,9 @@ from rewards.audit.leaks import squeezed
 KIND = "verifiers"
 PROMPTS = ("question", "prompt", "instruction", "problem", "input")
 ANSWERS = ("answer", "solution", "expected", "target", "output")
-LOADS = re.compile(r"class \w+\(.*Taskset|def load_environment\(|\bload_taskset\b")
+LOADS = re.compile(r"Taskset|Harness|\bload_(?:environment|taskset)\b")
 MIN_ANSWER = 20  # squeezed characters; a shorter answer may be in any prompt
-MAX_ROWS = 20_000
+MAX_ROWS = 2_000  # of a file
 
 
 def is_verifiers(pyproject: bytes) -> bool:
@@ -41,7 +41,7 @@ def verifiers_findings(folder: Folder) -> Iterator[Finding]:
     """Yield the findings on an environment's files."""
     code = [folder.text(path) for path in folder.files if path.endswith(".py")]
     if not any(map(LOADS.search, code)):
-        yield Finding(LAYOUT, "fail", "no module has a Taskset or load_environment")
+        yield Finding(LAYOUT, "fail", "no module has a Taskset, a Harness or load_environment")
     links = [f"{path}: {why}" for path, why in folder.skipped.items()]
     yield Finding(LAYOUT, "fail" if links else "pass", "; ".join(links)[:300])
     count = 0

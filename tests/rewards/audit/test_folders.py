@@ -9,7 +9,7 @@ import pytest
 
 from measurements.audit_folders import FOLDER_FAULTS
 from measurements.audit_tasks import write_base
-from rewards.audit.findings import CONTAINED, LAYOUT, LEAK, OTHERS, SOLUTION, AuditedTask
+from rewards.audit.findings import CONTAINED, LAYOUT, LEAK, NOTHING, OTHERS, SOLUTION, AuditedTask
 from rewards.audit.folders import audit_folders
 from rewards.audit.run import PYTEST
 from sandbox.sandbox import Sandbox, SandboxConfig
@@ -37,6 +37,38 @@ def planted(folder: Path, kind: str, name: str = "total") -> Path:
 def test_files_show_the_fault(kind: str, tmp_path: Path) -> None:
     [task] = audit_folders(planted(tmp_path / "task", kind), None)
     assert any(statuses(task)[check] == "fail" for check in FOLDER_FAULTS[kind][1])
+
+
+@pytest.mark.parametrize(
+    ("line", "evidence"),
+    [("COPY more/ /app/", "copies more/, which is missing"), ("COPPY a b", "'COPPY'")],
+)
+def test_a_dockerfile_that_cannot_be_built_is_named(
+    line: str, evidence: str, tmp_path: Path
+) -> None:
+    write_base(tmp_path / "task", "total")
+    with (tmp_path / "task/environment/Dockerfile").open("a") as file:
+        file.write(f"{line}\n")
+    [task] = audit_folders(tmp_path / "task", None)
+    finding = next(each for each in task.findings if each.check_id == LAYOUT)
+    assert (finding.status, evidence in finding.evidence) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("pytest x\necho 1 > /logs/verifier/reward.txt\n", "fail"),
+        ("if pytest x; then echo 1 > reward.txt; else echo 0 > reward.txt; fi\n", "skip"),
+        ("pytest x && echo 1 > /logs/verifier/reward.txt\n", "skip"),
+    ],
+)
+def test_a_reward_without_a_condition_is_read_from_the_script(
+    script: str, status: str, tmp_path: Path
+) -> None:
+    write_base(tmp_path / "task", "total")
+    (tmp_path / "task/tests/test.sh").write_text(script)
+    [task] = audit_folders(tmp_path / "task", None)
+    assert statuses(task)[NOTHING] == status
 
 
 @pytest.mark.slow
