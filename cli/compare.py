@@ -14,7 +14,7 @@ from artifacts.atomic import write_atomic
 from artifacts.store import Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
-from cli.display.comparison_table import limits, notes, print_rows
+from cli.display.comparison_table import differences, limits, notes, print_rows
 from cli.display.screen import screen
 from cli.lookup.damage import Damage
 from cli.lookup.scorecards import NoScorecard, at_path, by_tests, is_path, short
@@ -77,6 +77,8 @@ def compare(
         target_power=power,
         suspects=tasks,
     )
+    for line in differences(rows):
+        print_text(console, line)
     of_logs = any(card.tool for runs in cards_by_model for run in runs for card in run)
     print_rows(rows, "score" if of_logs and k == 1 else f"pass@{k}", alpha, console)
     print_text(console, "\n".join([*notes(rows, alpha, power), *limits(contestants)]))
@@ -192,8 +194,8 @@ def command(
         typer.Argument(
             help=(
                 "Scored checkpoints, champion, previous or challenger, scorecards, logs of "
-                "Inspect, lm-evaluation-harness, EvalPlus or BigCodeBench, or folders of them; "
-                "several runs of a recipe joined by commas."
+                "Inspect, lm-evaluation-harness, EvalPlus, BigCodeBench, LiveCodeBench, Harbor or "
+                "verifiers, or folders of them; several runs of a recipe joined by commas."
             )
         ),
     ],

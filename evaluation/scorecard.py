@@ -95,6 +95,8 @@ class Scorecard(BaseModel):
     origin: Origin | None = None  # None: a checkpoint of the home, whose passport has its origin
     measured: dict[str, float] = {}  # seconds, tokens; not part of the hash
     tool: str = ""  # whose log it was read from; empty: `ratchet evaluate`
+    tool_version: str = ""  # of that tool; empty if its log does not state it
+    prompt_hashes: dict[str, str] = {}  # hash of each task's prompt, where that log has them
     task_hashes: dict[str, str] = {}  # hash of each task's text, where another tool's log has texts
 
     @property
@@ -135,6 +137,13 @@ class Scorecard(BaseModel):
         for sample in self.samples:
             solved[sample.task_id].append(sample.verdict == "AC")
         return sum(sum(each) / len(each) for each in solved.values()) / len(solved)
+
+    @property
+    def prompts_hash(self) -> str:
+        """Return the hash of the prompts of all tasks that have samples; "" if one is unknown."""
+        known = self.prompt_hashes or {task: hash_data(text) for task, text in self.prompts.items()}
+        tasks = sorted({sample.task_id for sample in self.samples})
+        return hash_data([known[task] for task in tasks]) if {*tasks} <= known.keys() else ""
 
     @property
     def cut(self) -> float:

@@ -9,7 +9,7 @@ from rich.console import Console
 from cli.display.wide_table import print_wide
 from evaluation.promotion.comparison import count, p_text, signed
 from evaluation.promotion.rate import counts_of, points
-from evaluation.reports.compare_models import ComparedModel, ComparedTests
+from evaluation.reports.compare_models import ComparedModel, ComparedTests, harness_of
 from evaluation.scorecard import Scorecard
 
 
@@ -63,16 +63,27 @@ def notes(rows: Sequence[ComparedTests], alpha: float, power: float) -> Iterator
             )
 
 
+def differences(rows: Sequence[ComparedTests]) -> Iterator[str]:
+    """Yield what besides the models differs between the two sides, for the head of the results."""
+    for row in rows:
+        sides = {"HARNESS": row.harnesses, "PROMPTS": [each[:12] for each in row.prompts]}
+        for name, (first, other) in sides.items():
+            if first != other:
+                yield (
+                    f"OTHER {name}: {row.benchmark}: {row.first} with {first or 'unknown'}, "
+                    f"{row.other} with {other or 'unknown'}; a difference may come from that."
+                )
+
+
 def limits(contestants: Sequence[ComparedModel]) -> Iterator[str]:
-    """Yield the scores of logs that were compared, missing tasks, and unequal numbers of
+    """Yield the harnesses and prompts of the scores, missing tasks, and unequal numbers of
     completions.
     """
     yield from dict.fromkeys(
-        f"Score of {name}: {card.harness_version}."
+        f"Score of {name}: {harness_of(card)}; prompts {card.prompts_hash[:12] or 'unknown'}."
         for contestant in contestants
         for name, cards in contestant.cards.items()
         for card in cards
-        if card.tool
     )
     for contestant in contestants:
         for name, cards in contestant.cards.items():

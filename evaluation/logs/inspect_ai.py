@@ -54,6 +54,7 @@ def read(content: Any, path: Path) -> Log:
             if str(task) not in logged
         },
         hashes={str(sample["id"]): hash_data(_text(sample["input"])) for sample in samples},
+        tool_version=about.get("packages", {}).get("inspect_ai", ""),
     )
 
 

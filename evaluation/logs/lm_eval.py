@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from math import isnan
 from pathlib import Path
 from typing import Any
 
 from artifacts.hashing import hash_data
-from evaluation.logs.log import Log, LogError, LogFormat, LoggedCompletion
+from evaluation.logs.log import Log, LogError, LogFormat, LoggedCompletion, number
 
 NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
 FIELDS = {  # all others are metrics, in files that do not list them
@@ -34,18 +33,19 @@ def recognizes(content: Any) -> bool:
 
 def read(content: Any, path: Path) -> Log:
     scores: dict[str, dict[str, float | None]] = {}
-    hashes = {}
+    hashes, prompts = {}, {}
     for row in content:
         task, filtered = str(row["doc_id"]), row.get("filter", "none")
         if task not in hashes:
             hashes[task] = hash_data(row["doc"])
+            prompts[task] = row.get("prompt_hash", "")
         for metric in row.get("metrics") or sorted(row.keys() - FIELDS):
             name = f"{metric},{filtered}"
             if name in scores.setdefault(task, {}):
                 raise LogError(
                     f"{path}: task {task} has two rows of {name}: remove those of an earlier run"
                 )
-            scores[task][name] = _number(row[metric])
+            scores[task][name] = number(row[metric])
     named = NAME.fullmatch(path.name)
     benchmark = named["task"] if named else path.stem
     results = _results(path.with_name(f"results_{named['date']}.json")) if named else {}
@@ -63,14 +63,9 @@ def read(content: Any, path: Path) -> Log:
             for task, each in scores.items()
         ],
         hashes=hashes,
+        tool_version=str(results.get("lm_eval_version", "")),
+        prompts={task: each for task, each in prompts.items() if each},
     )
-
-
-def _number(value: Any) -> float | None:
-    """Return a task's own value; None for the parts of a metric that exists only over all tasks."""
-    if not isinstance(value, int | float) or isnan(value):
-        return None
-    return float(value)
 
 
 def _results(path: Path) -> Mapping[str, Any]:

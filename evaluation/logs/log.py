@@ -5,8 +5,10 @@ A completion that the tool could not judge has no score. It is left out, and nev
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +42,8 @@ class Log(NamedTuple):
     missing: Mapping[str, str] = {}  # task -> why the log has no score of it
     hashes: Mapping[str, str] = {}  # task -> hash of its text
     default: str = ""  # score that counts if the user names none
+    tool_version: str = ""  # empty if the log does not state it
+    prompts: Mapping[str, str] = {}  # task -> hash of its prompt as it was sent
 
 
 class LogFormat(NamedTuple):
@@ -88,8 +92,49 @@ def scorecard_of(log: Log, names: Sequence[str], path: Path, form: LogFormat) ->
         isolation="",
         unmeasured={task: _line(why) for task, why in unmeasured.items()},
         tool=form.tool,
+        tool_version=log.tool_version,
+        prompt_hashes=dict(log.prompts),
         task_hashes=dict(log.hashes),
     )
+
+
+def number(value: Any) -> float | None:
+    """Return a score; None for NaN and for no number, as the tools count it."""
+    if not isinstance(value, int | float) or isnan(value):
+        return None
+    return float(value)
+
+
+def only(path: Path, noun: str, names: set[str]) -> str:
+    """Return the only name. Raises LogError for several."""
+    if len(names) > 1:
+        listed = ", ".join(sorted(names))
+        raise LogError(f"{path}: {len(names)} {noun}s ({listed}): make a log for each")
+    return names.pop()
+
+
+def object_of(path: Path) -> dict[str, Any]:
+    """Return the JSON object of a file next to a log. Raises LogError if it is not complete."""
+    try:
+        content = json.loads(path.read_bytes(), object_pairs_hook=unique)
+    except LogError as error:
+        raise LogError(f"{path}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise LogError(f"{path}: not complete ({error}): copy it again") from error
+    if not isinstance(content, dict):
+        raise LogError(f"{path}: no JSON object: copy it again")
+    return content
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object. Raises LogError for a key that is there twice, of which one would be
+    lost.
+    """
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise LogError(f"{twice!r} is there twice: remove that of an earlier run")
+    return content
 
 
 def _sample(completion: LoggedCompletion, number: int, value: float) -> ScoredSample:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from evaluation import logs
 from evaluation.logs.archive import Archive
-from evaluation.logs.log import LogError, LogFormat, scorecard_of
+from evaluation.logs.log import LogError, LogFormat, scorecard_of, unique
 from evaluation.scorecard import Scorecard
 from sandbox.discovery import entries
 
@@ -58,7 +58,27 @@ def _content(path: Path) -> Any:
         file.seek(0)
         try:
             if path.suffix == ".jsonl":
-                return [json.loads(line) for line in file if line.strip()]
-            return json.load(file)
-        except ValueError:
+                return _rows(file)
+            return json.load(file, object_pairs_hook=unique)
+        except LogError as error:
+            raise LogError(f"{path}: {error}") from error
+        except (ValueError, RecursionError):
             return None
+
+
+def _rows(lines: Iterable[bytes]) -> list[Any]:
+    """Return the rows of JSON lines. Raises LogError for a row that is cut off."""
+    rows = []
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                rows.append(json.loads(line, object_pairs_hook=unique))
+        except LogError:
+            raise
+        except ValueError:
+            if not rows:
+                raise
+            raise LogError(
+                f"line {number} is no JSON, the file is cut off: copy it again"
+            ) from None
+    return rows

@@ -7,7 +7,7 @@ for each benchmark and contestant, with Holm's correction over all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -70,6 +70,9 @@ class ComparedTests(Plain):
     tasks_needed: int | None
     clean: CleanScore | None
     test: str  # name of the test
+    # Of each side, where the runs agree and it is known: tool and version, hash of all prompts.
+    harnesses: tuple[str, str]
+    prompts: tuple[str, str]
 
     def verdict(self, alpha: float) -> str:
         if self.p_holm <= alpha:
@@ -168,9 +171,21 @@ def _row(
             "other": other.name,
             "clean": clean_score(benchmark, old[0], new[0], suspect, k) if single else None,
             "p_holm": figures["p"],
+            "harnesses": tuple(_all(harness_of(card) for card in cards) for cards in (old, new)),
+            "prompts": tuple(_all(card.prompts_hash for card in cards) for cards in (old, new)),
         }
         | figures
     )
+
+
+def harness_of(card: Scorecard) -> str:
+    """Return the harness with its version; for another tool's log, with the score's name."""
+    tool, score = card.tool, card.harness_version.removeprefix(card.tool)
+    return f"{tool} {card.tool_version}".rstrip() + score if tool else card.harness_version
+
+
+def _all(values: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(values))
 
 
 def _measured(*runs: Sequence[Scorecard]) -> list[list[Scorecard]]:

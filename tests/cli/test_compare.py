@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -207,7 +208,35 @@ def test_logs_of_another_tool_are_compared(run_compare: Run, tmp_path: Path) -> 
     assert (row["tasks"], row["won"], row["lost"], row["tasks_needed"]) == (9, 7, 0, 9)
     assert "mockllm/large is better" in text
     assert "add-2" in text
-    assert "Inspect, match" in text
+    assert "Inspect 0.3.285, match" in text
+
+
+def test_another_harness_or_prompt_is_named_before_the_results(
+    run_compare: Run, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(LOGS / "verifiers" / "large-0.1", tmp_path / "large"))
+    about = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+    about["version_info"]["vf_version"] = "0.1.12"
+    (folder / "metadata.json").write_text(json.dumps(about), encoding="utf-8")
+    rows = [json.loads(line) for line in (folder / "results.jsonl").open(encoding="utf-8")]
+    for row in rows:
+        row["prompt"].insert(0, {"role": "system", "content": "Think first."})
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "results.jsonl").write_text(text, encoding="utf-8")
+    to = tmp_path / "rows.json"
+    text = run_compare(LOGS / "verifiers" / "small-0.1", folder, to=to)
+    differences = text[: text.index("benchmark")]
+    assert re.search(r"OTHER HARNESS: sums: .*verifiers 0\.1\.14.*verifiers 0\.1\.12", differences)
+    assert "OTHER PROMPTS: sums" in differences
+    [row] = json.loads(to.read_text(encoding="utf-8"))
+    assert row["harnesses"] == ["verifiers 0.1.14, reward", "verifiers 0.1.12, reward"]
+    assert len({*row["prompts"]}) == 2
+
+
+def test_equal_harnesses_and_prompts_are_named_once(run_compare: Run) -> None:
+    text = run_compare(*(LOGS / "harbor" / name for name in ("small", "large")))
+    assert "OTHER" not in text
+    assert re.search(r"sums: Harbor 0\.26\.0, terminus-2 2\.0\.0, reward; prompts \w{12}\.", text)
 
 
 def test_a_folder_of_samples_is_compared_by_the_named_scores(run_compare: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -42,6 +43,13 @@ def card(file: str, *scores: str) -> Scorecard:
         ("lm_eval/large/samples_choices*", "acc", "made/large", "choices", "1.0", 1.0),
         ("evalplus/small*", "", "small", "humaneval+", "", 0.3),
         ("evalplus/small*", "base", "small", "humaneval+", "", 0.8),
+        ("evalplus_older/small*", "", "small", "humaneval+", "0", 0.3),
+        ("evalplus_older/small*", "base", "small", "humaneval+", "0", 0.8),
+        ("livecodebench/small/*", "", "small", "livecodebench", "", 0.3),
+        ("harbor/large/result.json", "", "terminus-2 large", "sums", "", 1.0),
+        ("verifiers/small-0.1/results.jsonl", "", "made/small", "sums", "", 0.3),
+        ("verifiers/small-0.4/traces.jsonl", "", "made/small", "sums", "", 0.3),
+        ("verifiers/small-0.4/traces.jsonl", "exact", "made/small", "sums", "", 0.3),
         ("bigcodebench/large*eval_results*", "", "large--main", "bigcodebench-complete", "", 1.0),
     ],
 )  # fmt: skip
@@ -94,6 +102,26 @@ def test_a_sample_with_an_error_is_no_zero() -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "task", "why"),
+    [
+        ("harbor/large/result.json", "add-9", "EnvironmentStartTimeoutError"),
+        ("verifiers/large-0.1/results.jsonl", "2", "lost"),
+    ],
+)
+def test_a_rollout_that_failed_is_no_zero(file: str, task: str, why: str) -> None:
+    scorecard = card(file)
+    assert [*scorecard.unmeasured] == [task]
+    assert why in scorecard.unmeasured[task]
+    assert scorecard.pass_at_1 == 1.0
+
+
+def test_one_of_two_completions_without_a_verdict_is_left_out() -> None:
+    for file in ("livecodebench/large/*", "verifiers/large-0.4/traces.jsonl"):
+        scorecard = card(file)
+        assert (len(scorecard.samples), scorecard.unmeasured, scorecard.pass_at_1) == (19, {}, 1.0)
+
+
+@pytest.mark.parametrize(
     ("file", "named"),
     [("errors.eval", r"2 of 4 tasks.*add-1"), ("failed.eval", "status error")],
 )
@@ -128,6 +156,70 @@ def test_a_repeated_row_is_named(tmp_path: Path) -> None:
     twice.write_text(2 * path.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(LogError, match=f"{twice.name}: task 0 has two rows of acc,none"):
         read_log(twice, ())
+
+
+def copied(folder: str, to: Path) -> Path:
+    return Path(shutil.copytree(LOGS / folder, to / "copy"))
+
+
+def test_a_job_that_is_not_complete_is_refused(tmp_path: Path) -> None:
+    job = copied("harbor/small", tmp_path)
+    shutil.rmtree(job / "add-3__small")
+    assert "add-3" in (read_log(job / "result.json", ()) or pytest.fail()).unmeasured
+    (job / "lock.json").unlink()
+    with pytest.raises(LogError, match=r"9 of 10 trials.*lock\.json"):
+        read_log(job / "result.json", ())
+    (job / "add-4__small" / "result.json").write_text("{")
+    with pytest.raises(LogError, match=r"add-4__small.*not complete"):
+        read_log(job / "result.json", ())
+
+
+def test_a_copied_trial_is_named(tmp_path: Path) -> None:
+    job = copied("harbor/small", tmp_path)
+    shutil.copytree(job / "add-3__small", job / "add-3__small (copy)")
+    with pytest.raises(LogError, match="is there twice"):
+        read_log(job / "result.json", ())
+
+
+@pytest.mark.parametrize(
+    ("file", "fault"),
+    [
+        ("verifiers/small-0.1/results.jsonl", r"example \d has 2 rollouts.*says 1"),
+        ("verifiers/small-0.4/traces.jsonl", "episode .* is there twice"),
+        ("livecodebench/small/Scenario.codegeneration_2_0.2_eval_all.json", "made_0 is there"),
+        ("evalplus_older/small_eval_results.json", "'HumanEval/0' is there twice"),
+    ],
+)
+def test_a_task_that_is_there_twice_is_named(file: str, fault: str, tmp_path: Path) -> None:
+    path = copied(str(Path(file).parent), tmp_path) / Path(file).name
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".jsonl":
+        text += text.splitlines()[0] + "\n"
+    elif text.startswith("["):
+        text = json.dumps([*json.loads(text), json.loads(text)[0]])
+    else:
+        text = text.replace("HumanEval/1", "HumanEval/0")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(LogError, match=f"{re.escape(path.name)}.*{fault}"):
+        read_log(path, ())
+
+
+@pytest.mark.parametrize("folder", ["small-0.1", "small-0.4"])
+def test_a_file_of_rollouts_that_is_cut_off_is_named(folder: str, tmp_path: Path) -> None:
+    [path] = copied(f"verifiers/{folder}", tmp_path).glob("*.jsonl")
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(LogError, match=rf"{path.name}: line \d+ .*cut off"):
+        read_log(path, ())
+
+
+def test_a_value_of_a_wrong_type_is_no_log(tmp_path: Path) -> None:
+    job = copied("harbor/small", tmp_path)
+    trial = job / "add-3__small" / "result.json"
+    content = json.loads(trial.read_text(encoding="utf-8"))
+    content["verifier_result"] = {"rewards": [1]}
+    trial.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(LogError, match="Harbor"):
+        read_log(job / "result.json", ())
 
 
 def test_a_metric_where_less_is_better_is_no_score(tmp_path: Path) -> None:
