@@ -21,13 +21,16 @@ from evaluation.completions import read
 from pipelines.watch.text import print_text
 from problems.schema import Problem
 from resources.settings import Settings
+from rewards.accounting import Accounting, FailureKind
 from rewards.battery.battery import BatteryResult, run_battery
 from rewards.components.efficiency import with_costs
-from rewards.composite import score_answers
+from rewards.judging import Judged, judge
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
 from rewards.question import RewardTask
 from rewards.score import Score
+from rewards.scorer import score_batch
 from rewards.tasks import TaskIndex, read_tasks
+from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
@@ -85,19 +88,29 @@ def score(
         if config.timed:
             tasks = costed(sandbox, tasks)
         texts = [each.text for each in read_completions]
-        scores = score_answers(sandbox, reward, list(zip(tasks, texts, strict=True)))
+        judged = judge(sandbox, list(zip(tasks, texts, strict=True)))
+    scores = score_batch(reward, judged)
+    kinds = [failure_kind(each, score) for each, score in zip(judged, scores, strict=True)]
+    omitted = known.tasks.keys() - {task.problem_id for task in tasks}
     rows = [
         {"task_id": each.task_id, "sample": each.sample, "reward": score.value}
         | {"verdict": str(score.verdict), "passed": score.passed, "total": score.total}
         | {"components": score.components, "gave": score.gave}
-        | {"mask_sample": score.value is None}
-        | {"failure_kind": "infrastructure" if score.value is None else None}
-        for each, score in zip(read_completions, scores, strict=True)
+        | {"mask_sample": kind is not None, "failure_kind": kind}
+        for each, score, kind in zip(read_completions, scores, kinds, strict=True)
     ]
     if output:
         write_atomic(output, "".join(json.dumps(row) + "\n" for row in rows))
     print_scores(scores, [each.task_id for each in read_completions], console)
+    print_text(console, f"{Accounting.of(kinds, len(omitted))}.")
     return 0 if any(score.value is not None for score in scores) else 1
+
+
+def failure_kind(judged: Judged, score: Score) -> FailureKind | None:
+    """Return why a completion has no score; None if it has one."""
+    if score.value is not None:
+        return None
+    return "infrastructure" if judged.report.verdict is Verdict.INFRA else "reward"
 
 
 def costed(sandbox: Sandbox, tasks: Sequence[RewardTask]) -> list[RewardTask]:

@@ -45,6 +45,7 @@ def _add_rows(table: Table, score: PlottedScore, name: str) -> None:
 def _details(figures: Figures, card: Scorecard) -> list[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts(card).items())
     lines = [f"verdicts: {counts}", f"truncated: {100 * card.cut:.1f} %"]
+    lines.append(f"tasks: {figures.accounting}")
     if figures.per_solved_problem:
         lines.append(f"cost of a solved problem: {figures.per_solved_problem}")
     if figures.suspect is not None:

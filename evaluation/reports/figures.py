@@ -15,6 +15,7 @@ from typing import Any
 from evaluation.promotion.rate import Incomparable, Rate, clusters_of, counts_of, points
 from evaluation.reports.cost import Price, Usage
 from evaluation.scorecard import Scorecard
+from rewards.accounting import Accounting
 
 KS = (1, 10, 100)
 # By source or benchmark: ids of tasks that resemble training data.
@@ -142,6 +143,14 @@ class Figures:
             else ""
         )
 
+    @property
+    def accounting(self) -> Accounting:
+        """Return the counts of tasks. masked: those that this machine cannot judge."""
+        card = self.card
+        failed = {sample.task_id for sample in card.samples if sample.verdict == "INFRA"}
+        masked = len(card.unmeasured) + len(failed)
+        return Accounting(len(card.first) - len(failed), masked, 0, len(card.partial))
+
     def as_json(self) -> dict[str, Any]:
         clean = (
             None
@@ -156,6 +165,7 @@ class Figures:
         return {
             "tasks": len(self.card.first),
             "samples": len(self.card.samples),
+            "accounting": self.accounting.as_json(),
             "scores": _scores_json(self.full),
             "clean": clean,
             "verdicts": verdicts(self.card),

@@ -50,6 +50,7 @@ def test_each_completion_is_scored_with_its_components(tmp_path: Path) -> None:
     assert rows[1]["components"] == {"correctness": 0.0, "format": 1.0, "style": -0.5}
     assert sum(rows[1]["gave"].values()) == pytest.approx(rows[1]["reward"])
     assert "2 of 2 completions have a score" in printed
+    assert "expected 2 = measured 2 + masked 0 + failed 0 + omitted 0" in printed
 
 
 def test_a_completion_that_cannot_be_judged_is_marked_for_masking(tmp_path: Path) -> None:
@@ -58,6 +59,19 @@ def test_a_completion_that_cannot_be_judged_is_marked_for_masking(tmp_path: Path
     keys = ("reward", "mask_sample", "failure_kind")
     assert [rows[0][key] for key in keys] == [None, True, "infrastructure"]
     assert "0 of 1 completions have a score" in printed
+    assert "expected 1 = measured 0 + masked 1 + failed 0 + omitted 0" in printed
+
+
+def test_a_completion_for_which_the_reward_fails_is_masked_too(tmp_path: Path) -> None:
+    reward = tmp_path / "reward.py"
+    reward.write_text(
+        "TASK = 'code'\ndef reward(task, completion, report):\n"
+        "    if report.passed == 1:\n        raise ValueError(completion)\n    return 1.0\n"
+    )
+    given = [("square", RIGHT), ("square", WRONG)]
+    rows, printed = scores(tmp_path, SQUARE, given, f"reward.file={reward}")
+    assert [row["failure_kind"] for row in rows] == [None, "reward"]
+    assert "expected 2 = measured 1 + masked 0 + failed 1 + omitted 0" in printed
 
 
 def test_efficiency_is_measured_against_the_given_solutions(tmp_path: Path) -> None:
