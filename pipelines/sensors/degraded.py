@@ -7,17 +7,22 @@ checkpoint has to pass the gate and a release like any other.
 from __future__ import annotations
 
 import time
-from datetime import datetime
 
 import dagster as dg
 
 from evaluation.statistics.online.fall import fall_of
 from pipelines.jobs import full_pipeline
-from pipelines.sensors.retraining import attempts, refusal, retraining, started, wait_reason
+from pipelines.sensors.retraining import (
+    attempts,
+    refusal,
+    retraining,
+    started,
+    trained_since,
+    wait_reason,
+)
 from pipelines.sensors.sensor import sensor
 from resources.registry.releases import Release, Releases, deployed
 from resources.run_context import RunContext
-from resources.run_record import readable
 
 CAUSE = "degraded"
 
@@ -46,17 +51,12 @@ def degraded_champion(
 
 
 def _rolled_back(run_context: RunContext, releases: list[Release]) -> tuple[str, str] | None:
-    """Return key and reason if the last release was rolled back, and none trained since."""
+    """Return key and reason if the last release was rolled back, and no run decided since."""
     if not releases or releases[-1].state != "rolled_back":
         return None
     last = releases[-1]
-    trained_since = any(
-        record.kind == "pipeline"
-        and datetime.fromisoformat(record.opened_at).timestamp() > last.last.time
-        for record in readable(run_context.home.runs)
-    )
     why = f"{last.id} was rolled back: {' '.join(last.last.detail['reasons'])}"
-    return None if trained_since else (f"{CAUSE}-{last.id}", why)
+    return None if trained_since(run_context, last.last.time) else (f"{CAUSE}-{last.id}", why)
 
 
 def _fallen(run_context: RunContext, releases: list[Release]) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 
 import dagster as dg
 
@@ -61,14 +62,18 @@ def changed_problems(
         for name in current.keys() | artifact.manifest.inputs.keys()
         if current.get(name) != artifact.manifest.inputs.get(name)
     )
-    if not changed:
+    key = f"problems-{hash_data(current)}"
+    earlier = attempts(context.instance, key)
+    if changed:
+        why = f"problems changed: {', '.join(changed)}"
+    elif failed := [*takewhile(_failed, earlier)]:  # after it had read them
+        if trained_since(run_context, failed[-1].create_timestamp.timestamp()):
+            return dg.SensorResult(skip_reason="the sources have been trained on")
+        why = failed[0].dagster_run.tags["ratchet/why"]
+    else:
         return dg.SensorResult(skip_reason="the sources have not changed since the last refresh")
     if holder := lease.holder(run_context.home.lease):
-        return dg.SensorResult(
-            skip_reason=f"{', '.join(changed)} changed; waiting while {holder} trains"
-        )
-    why, key = f"problems changed: {', '.join(changed)}", f"problems-{hash_data(current)}"
-    earlier = attempts(context.instance, key)
+        return dg.SensorResult(skip_reason=f"{why}; waiting while {holder} trains")
     if earlier and (reason := refusal(run_context, earlier)):
         return dg.SensorResult(skip_reason=f"{why}. {reason}")
     return retraining(run_context, why, key, earlier)
@@ -198,6 +203,22 @@ def _promotion_scorecards(run_context: RunContext, champion: Entry) -> dict[str,
 def attempts(instance: dg.DagsterInstance, key: str) -> list[dg.RunRecord]:
     """Return the retrainings that were started for a cause, newest first."""
     return list(instance.get_run_records(dg.RunsFilter(tags={KEY: key}), limit=MAX_STARTS))
+
+
+def _failed(attempt: dg.RunRecord) -> bool:
+    return attempt.dagster_run.status is dg.DagsterRunStatus.FAILURE
+
+
+def trained_since(run_context: RunContext, time_s: float) -> bool:
+    """Return whether a pipeline run that began after this time, in seconds since 1970, reached its
+    decision.
+    """
+    return any(
+        record.kind == "pipeline"
+        and record.state == "done"
+        and _timestamp(record.opened_at) > time_s
+        for record in readable(run_context.home.runs)
+    )
 
 
 def refusal(

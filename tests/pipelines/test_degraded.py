@@ -14,6 +14,7 @@ from pipelines.sensors.retraining import champion_regression
 from resources.registry.releases import Releases
 from resources.run_context import RunContext
 from serving.gateway.observations import Observation, Observations
+from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_sensors import look, rescored
 from tests.resources.ledger_entries import put
@@ -137,6 +138,7 @@ def test_a_retraining_that_failed_is_asked_for_again_after_the_cooldown(
     instance.create_run_for_job(
         dg.job(name=str(first.job_name))(lambda: None), tags=dict(first.tags), status=status
     )
+    open_test_run(home_builder.run_context.home.runs, str(first.partition_key)).fail("no memory")
     later = time.time() + hours * 3600
     monkeypatch.setattr("pipelines.sensors.retraining.time.time", lambda: later)
     result = look(degraded_champion, home_builder, instance)

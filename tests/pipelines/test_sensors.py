@@ -157,6 +157,26 @@ def test_a_retraining_that_failed_is_asked_for_again_and_a_stopped_one_is_not(
         assert second.run_key != first.run_key
 
 
+def test_a_retraining_that_failed_after_it_read_the_sources_is_asked_for_again(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw(home_builder, {"gone": "x"})
+    [first] = look(changed_problems, home_builder, instance).run_requests or []
+    instance.create_run_for_job(
+        dg.job(name=str(first.job_name))(lambda: None),
+        tags=dict(first.tags),
+        status=dg.DagsterRunStatus.FAILURE,
+    )
+    raw(home_builder, {})
+    assert "Another one waits" in str(look(changed_problems, home_builder, instance).skip_reason)
+    later = time.time() + 7 * 3600
+    monkeypatch.setattr("pipelines.sensors.retraining.time.time", lambda: later)
+    [second] = look(changed_problems, home_builder, instance).run_requests or []
+    assert second.tags["ratchet/why"] == "problems changed: gone"
+    home_builder.promoted("chain-0001")
+    assert not look(changed_problems, home_builder, instance).run_requests
+
+
 def test_sensors_and_schedules_wait_during_a_training(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
