@@ -323,9 +323,9 @@ class Sandbox:
                         ),
                     )
                 )
-            except (ValueError, KeyError, TypeError) as failure:
+            except Exception as failure:
                 # Not an answer to the job: its worker is broken.
-                self._retry(task, str(failure))
+                self._retry(task, f"no answer: {type(failure).__name__}: {failure}")
 
     def _retry(self, task: _Task, failure: str) -> None:
         if task.attempts < ATTEMPTS:

@@ -16,7 +16,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import psutil
 import pytest
@@ -242,6 +242,23 @@ def test_a_fault_of_the_sandbox_is_the_report_of_one_job_alone() -> None:
         reports = run_all(sandbox, jobs)
     assert [report.verdict for report in reports] == ["AC", "INFRA", "AC"]
     assert "the sandbox failed: TypeError" in reports[1].detail
+
+
+def test_an_answer_that_cannot_be_read_is_the_report_of_its_own_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = Report.of_answer
+
+    def overflowing(job: Job, answer: dict[str, Any]) -> Report:
+        if job.source == ADD + "#":
+            raise OverflowError("cannot convert float infinity to integer")
+        return read(job, answer)
+
+    monkeypatch.setattr(Report, "of_answer", overflowing)
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        reports = run_all(sandbox, [call(ADD), call(ADD + "#"), call(ADD), call(ADD)])
+    assert [report.verdict for report in reports] == ["AC", "INFRA", "AC", "AC"]
+    assert "OverflowError" in reports[1].detail
 
 
 def test_an_idle_worker_death_costs_the_next_job_nothing(
