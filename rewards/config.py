@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     Field,
-    NonNegativeFloat,
     NonNegativeInt,
     create_model,
     field_validator,
@@ -25,6 +24,7 @@ from sandbox.reading import near
 
 MAX_TAGS = 20  # that a message lists
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Weight = Annotated[float, Field(ge=0.0, le=1000.0)]
 
 
 if TYPE_CHECKING:  # a type checker cannot know which components the registry finds
@@ -42,7 +42,7 @@ else:
         __doc__="Weight of each component. The weights are divided by their sum.",
         __module__=__name__,
         **{
-            name: (NonNegativeFloat, Field(component.weight, description=component.about))
+            name: (Weight, Field(component.weight, description=component.about))
             for name, component in COMPONENTS.items()
         },
     )
@@ -61,7 +61,7 @@ class RewardConfig(Section):
     """
     weights: Weights = Weights()
     """Weights of the components of `tests`."""
-    by: Mapping[str, Mapping[Name, NonNegativeFloat]] = {}
+    by: Mapping[str, Mapping[Name, Weight]] = {}
     """Other weights for the problems with a tag, such as `{mbpp: {style: 0.3}}`; what a tag does
     not name stays as in `weights`. If a problem has several of the tags, the first one here counts.
     """

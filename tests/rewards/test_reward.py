@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -159,6 +160,13 @@ def test_the_reward_hash_depends_on_the_config() -> None:
 def test_a_reward_that_ignores_the_tests_is_refused() -> None:
     with pytest.raises(ValidationError, match=r"weights.correctness"):
         RewardConfig(weights=Weights(correctness=0.0))
+
+
+@pytest.mark.parametrize("weight", [math.inf, math.nan, 1e308])
+def test_a_weight_is_a_number_that_can_be_added(weight: float) -> None:
+    for section in ({"weights": {"style": weight}}, {"by": {"a": {"style": weight}}}):
+        with pytest.raises(ValidationError, match="style"):
+            RewardConfig.model_validate(section)
 
 
 def test_each_domain_has_its_own_weights() -> None:
