@@ -178,7 +178,7 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _object(line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return {"broken": f"invalid JSON ({error})"}
     return row if isinstance(row, dict) else {"broken": f"{shown(row)}, not an object"}
 
@@ -187,7 +187,7 @@ def _array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Read LiveCodeBench's format: a list of objects with question_id and code_list."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProblemError(f"invalid JSON ({error})", "write the file again", str(path)) from error
     if not isinstance(rows, list):
         raise ProblemError(

@@ -48,7 +48,7 @@ def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
         place = f"{path}: line {number}"
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _bad_row(place, f"invalid JSON ({error})") from error
         if not isinstance(row, dict):
             raise _bad_row(place, "not an object")

@@ -40,7 +40,9 @@ def read_tasks(path: Path) -> list[RewardTask]:
 
 
 class TaskIndex:
-    """Tasks by id. An id with another source is the same one: `Mbpp/2` for `mbpp/2`."""
+    """Tasks by id. An id with another source, or without one, is the same: `Mbpp/2` or `2` for
+    `mbpp/2`.
+    """
 
     def __init__(self, tasks: Iterable[RewardTask]) -> None:
         self.tasks = {task.problem_id: task for task in tasks}
@@ -48,7 +50,8 @@ class TaskIndex:
 
     def find(self, name: str, where: str) -> RewardTask:
         """Return a task. Raises ProblemError for an unknown one, with the nearest known id."""
-        task = self.tasks.get(name) or self._by_key.get(_key(name))
+        by_key = self._by_key
+        task = self.tasks.get(name) or by_key.get(name) or by_key.get(_key(name))
         if task is None:
             raise ProblemError(
                 f"no task {name!r}{near(_key(name), self._by_key)}",

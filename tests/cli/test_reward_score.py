@@ -53,6 +53,12 @@ def test_each_completion_is_scored_with_its_components(tmp_path: Path) -> None:
     assert "expected 2 = measured 2 + masked 0 + failed 0 + omitted 0" in printed
 
 
+def test_a_task_is_found_by_the_id_that_its_file_has(tmp_path: Path) -> None:
+    problem = SQUARE | {"problem_id": "own/square"}
+    rows, _ = scores(tmp_path, problem, [("own/square", RIGHT), ("tasks/own/square", WRONG)])
+    assert [row["verdict"] for row in rows] == ["AC", "WA"]
+
+
 def test_a_completion_that_cannot_be_judged_is_marked_for_masking(tmp_path: Path) -> None:
     unjudged = SQUARE | {"packages": ["no_such_package"]}
     rows, printed = scores(tmp_path, unjudged, [("square", RIGHT)])

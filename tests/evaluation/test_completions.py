@@ -83,6 +83,7 @@ def test_written_completions_can_be_read(tmp_path: Path, name: str) -> None:
         ({"task_id": "HumanEval/0", "completion": ["a"]}, "key 'completion' of HumanEval/0"),
         ({"completion": "a"}, "key 'task_id'"),
         ("[1]", "not an object"),
+        ("[" * 100_000, "invalid JSON"),
     ],
 )
 def test_a_broken_row_raises_an_error_or_is_skipped(
