@@ -87,9 +87,12 @@ def _check_checkpoint(folder: Path) -> None:
         )
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError(f"a {type(config).__name__}")
     except ValueError as error:
         raise NoCheckpoint(
-            f"{folder}/config.json: not JSON ({error}): export the model again with save_pretrained"
+            f"{folder}/config.json: no JSON object ({error}): export the model again "
+            "with save_pretrained"
         ) from error
     if "auto_map" in config:
         raise NoCheckpoint(

@@ -55,6 +55,14 @@ def test_an_incomplete_checkpoint_is_refused(tmp_path: Path, lacking: str, messa
         import_checkpoint(Store(tmp_path / "home"), put)
 
 
+@pytest.mark.parametrize("text", ["5", "[]", "{", "\x00"])
+def test_a_config_that_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
+    put = folder(tmp_path / "mine")
+    (put / "config.json").write_text(text)
+    with pytest.raises(NoCheckpoint, match=r"config\.json: no JSON object"):
+        import_checkpoint(Store(tmp_path / "home"), put)
+
+
 def test_a_checkpoint_with_custom_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoCheckpoint, match="auto_map"):
         import_checkpoint(
