@@ -140,9 +140,9 @@ def _shipped_config(stage: StageContext) -> dict[str, Any]:
 
 def _read(stage: StageContext, added: dict[str, Place]) -> list[LoadedRows]:
     loaded = []
-    for done, (name, place) in enumerate(added.items(), 1):
-        loaded.append(load(name, place))
+    for done, (name, place) in enumerate(added.items()):
         stage.report.progress.at(done, len(added), name)
+        loaded.append(load(name, place))
     return loaded
 
 
