@@ -106,9 +106,9 @@ def fisher_fall(
     return ways / comb(tasks, solved)
 
 
-def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval:
-    """Return Student's interval of a mean over independent runs, at least two. Raises ValueError
-    for fewer.
+def t_interval(values: Sequence[float]) -> Interval:
+    """Return Student's 95 % interval of a mean over independent runs, at least two. Raises
+    ValueError for fewer.
     """
     if len(values) < 2:
         raise ValueError(f"an interval needs at least two runs, got {len(values)}")
@@ -116,7 +116,7 @@ def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval
 
     mean = sum(values) / len(values)
     error = (sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)) ** 0.5
-    reach = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    reach = float(t.ppf(0.975, len(values) - 1)) * error
     return Interval(mean - reach, mean + reach)
 
 
