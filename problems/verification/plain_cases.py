@@ -99,13 +99,33 @@ def _spellings(problem: Problem, given: tuple[Any, ...]) -> set[str]:
 
 
 def _is_table(solution: str, inputs: list[set[str]], statement: str) -> bool:
-    """Return whether a program names each input, no other, and not only those of the statement."""
+    """Return whether a program names each input, no other, and not only those of the statement.
+
+    Of a function that does nothing with its arguments but compare them, one input may be the rest.
+    """
     if (tree := tree_of(solution)) is None:
         return False
     keys = {repr(key) for node in ast.walk(tree) for key in _keys(node)}
     known = set[str]().union(*inputs)
     told = all(key.strip("'\"") in statement for key in keys)
-    return bool(keys) and keys <= known and not told and all(keys & each for each in inputs)
+    missing = sum(not keys & each for each in inputs)
+    named = missing == 0 or (missing == 1 and len(keys) >= MIN_KEYS and _only_compares(tree))
+    return bool(keys) and keys <= known and not told and named
+
+
+def _only_compares(tree: ast.Module) -> bool:
+    """Return whether every use of an argument is a comparison of itself."""
+    arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    uses, compared = list[ast.AST](), list[ast.AST]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) if name in arguments:
+                uses.append(node)
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                compared += [left, right]
+            case ast.Match(subject=subject):
+                compared.append(subject)
+    return bool(uses) and all(use in compared for use in uses)
 
 
 def _is_listed(solution: str, cases: list[tuple[set[str], set[str]]], statement: str) -> bool:

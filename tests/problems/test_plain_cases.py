@@ -62,6 +62,7 @@ def test_results_that_are_both_right_do_not_contradict(
         "def f(x):\n    if x == 2: return 4\n    if 0 == x: return 0\n    if x == -3: return -6",
         "def f(x):\n    match x:\n        case 2: return 4\n        case 0: return 0\n"
         "        case -3: return -6",
+        "def f(x):\n    return 4 if x == 2 else 0 if x == 0 else -6",
         "def f(x):\n    return [4, 0, -6][[2, 0, -3].index(x)]",
         "KEYS, VALUES = (2, 0, -3), [4, 0, -6]\ndef f(x):\n    return dict(zip(KEYS, VALUES))[x]",
         "def f(x):\n    for key, value in [(0, 0), (-3, -6), (2, 4)]:\n"
@@ -77,6 +78,8 @@ def test_a_table_of_the_tests_is_no_reference(solution: str) -> None:
     [
         (TESTS, "def f(x):\n    return 2 * x", "Double x."),
         (TESTS, "def f(x):\n    return 0 if x == 0 else 2 * x", "Double x."),
+        (TESTS, "def f(x):\n    return 4 if x == 2 else 0 if x == 0 else 2 * x", "Double x."),
+        (TESTS, "def f(x):\n    return 4 if x == 2 else 0 if x == 0 else -6", "4 for 2, 0 for 0."),
         (NEXT, "def f(x):\n    return {'red': 'green', 'green': 'red'}[x]", "After red is green."),
         (NEXT, "def f(x):\n    return {'red': 'green', 'green': 'red', 'off': 'off'}[x]", "Next."),
         (TESTS, "def f(x):\n    return dict([(2, 4), (0, 0), (-3, -6), (1, 2)])[x]", ""),
