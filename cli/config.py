@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic import BaseModel, TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +19,7 @@ from cli.display.screen import print_json, screen
 from resources.config.load import ProfileError, layers, origin
 from resources.settings import Settings
 
+ANYTHING = TypeAdapter[Any](Any)
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -58,7 +58,9 @@ def show_settings(
         if selected and not (changed and layer == "default"):
             layer = layer if layer.startswith("--") else Path(layer).name
             table.add_row(key, _shown(value), layer)
-            rows.append({"setting": key, "value": to_jsonable_python(value), "from": layer})
+            rows.append(
+                {"setting": key, "value": ANYTHING.dump_python(value, mode="json"), "from": layer}
+            )
     if not rows and section and not changed:
         keys = [".".join(location) for location, _ in leaves(settings.profile)]
         names = sorted({*keys, *(key.rpartition(".")[0] for key in keys)} - {""})
