@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import sqrt
 from pathlib import Path
 
 import typer
@@ -138,7 +139,19 @@ def _with_profile(base: str, given: Settings) -> Settings:
         shape = shape_of_start(settings.profile)
         frozen = ", ".join(f'"{each}"' for each in lower_half(shape.layers)) if shape else ""
         changes.append(f"training.frozen=[{frozen}]")
+        if shape:
+            changes.append(f"training.learning_rate={learning_rate(shape.parameters):.2g}")
     return replace(settings, changes=(*changes, *given.changes))
+
+
+def learning_rate(parameters: int) -> float:
+    """Return the learning rate of a training of all weights on a CPU.
+
+    It falls with the root of the number of parameters, so with the width, as Adam's best rate does
+    (Yang et al. 2022, arXiv:2203.03466, table 3). It is that of the profile `pretrained` at its
+    model's size, and not above that of the profile `embedded`: docs/measurements/learning.md.
+    """
+    return min(3e-4, 2e-5 * sqrt(134.5e6 / parameters))
 
 
 def _fitted(settings: Settings, train: Sequence[Problem], given: Sequence[str]) -> Settings:
@@ -187,7 +200,8 @@ def _plan(
         "problems": _split_text(problems, elsewhere),
         "lengths": limits + (f": {SHARE:.0%} of your texts" if measured else ": the profile's"),
         "training": f"{training.method.title}, {training.steps} steps of "
-        f"{training.problems_per_step} problems x {training.group_size} completions"
+        f"{training.problems_per_step} problems x {training.group_size} completions, learning rate "
+        f"{training.learning_rate:.2g}"
         + (", embedding and lower layers stay as they are" if training.frozen else ""),
         "gate": _gate_text(profile, problems),
         "memory": not_checked(profile)
