@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MAX_FILES, MAX_FILE, MAX_BYTES = 20_000, 32 << 20, 256 << 20
+MAX_FILES, MAX_FILE, MAX_BYTES, MAX_DEPTH = 20_000, 32 << 20, 256 << 20, 64
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -61,7 +61,9 @@ def read_folder(path: Path) -> Folder:
                     except OSError as error:
                         skipped[where] = f"cannot be read: {error.strerror}"
                         continue
-                    if content is None:
+                    if content is None and len(parts) == MAX_DEPTH:
+                        skipped[where] = f"over {MAX_DEPTH} folders deep"
+                    elif content is None:
                         pending.append((*parts, name))
                     elif isinstance(content, str):
                         skipped[where] = content

@@ -26,7 +26,7 @@ COMMON = re.compile(
 
 
 def squeezed(text: str) -> str:
-    return re.sub(r"[\s'\"]+", "", text)
+    return "".join(text.split()).replace("'", "").replace('"', "")
 
 
 def telling_lines(source: str) -> list[str]:
@@ -43,9 +43,12 @@ def copied(lines: Sequence[str], text: str) -> float:
     return found / total if total and found >= MIN_COPY else 0.0
 
 
-def copied_lines(lines: Sequence[str], text: str) -> float:
-    """Like `copied`, but only whole lines count. It takes time in proportion to the text alone."""
-    inside = set(map(squeezed, text.splitlines()))
+def line_set(text: str) -> frozenset[str]:
+    return frozenset(map(squeezed, text.splitlines()))
+
+
+def copied_lines(lines: Sequence[str], inside: frozenset[str]) -> float:
+    """Like `copied`, of a text's lines as a set: only whole lines count."""
     found = sum(len(line) for line in lines if line in inside)
     return found / sum(map(len, lines)) if found >= MIN_COPY else 0.0
 

@@ -12,7 +12,7 @@ from problems.schema import Problem
 from rewards.audit.dockerfile import Image
 from rewards.audit.findings import CONTAINED, KNOWN, LAYOUT, LEAK, NOTHING, Finding
 from rewards.audit.git_objects import Unreadable, objects, stores
-from rewards.audit.leaks import MIN_COPY, SHARE, copied, copied_lines, telling_lines
+from rewards.audit.leaks import MIN_COPY, SHARE, copied, copied_lines, line_set, telling_lines
 from rewards.audit.task_folder import MAX_TEXT, TaskFolder, decoded
 
 SECRET = re.compile(r"answer|truth|expected|solution|golden|oracle|reference_out|hidden", re.I)
@@ -67,7 +67,8 @@ def _within_reach(task: TaskFolder, image: Image) -> Iterator[Finding]:
     for place, content in image.files.items():
         copy = judged.get(content)
         if not copy and place.endswith(SCRIPTS) and (text := decoded(content)):
-            same = (path for path in lines if copied_lines(lines[path], text) >= SHARE)
+            inside = line_set(text)
+            same = (path for path in lines if copied_lines(lines[path], inside) >= SHARE)
             copy = next(same, None)
         if copy:
             yield Finding(CONTAINED, "fail", f"the image has {place}, a copy of {copy}")
@@ -86,7 +87,7 @@ def _answers(task: TaskFolder, image: Image) -> Iterator[Finding]:
     }
     for place, data in image.files.items():
         if text := decoded(data):
-            shares[place] = copied_lines(lines, text)
+            shares[place] = copied_lines(lines, line_set(text))
     for where, share in shares.items():
         if share >= SHARE:
             yield Finding(LEAK, "fail", f"{where} has {share:.0%} of the solution")
@@ -115,7 +116,7 @@ def _history(task: TaskFolder, image: Image) -> Iterator[Finding]:
                 if kind == "tree":
                     continue
                 text = content.decode("utf-8", "replace")
-                if copied_lines(lines, text) >= SHARE:
+                if copied_lines(lines, line_set(text)) >= SHARE:
                     yield Finding(LEAK, "fail", f"a {kind} in {folder} has the solution")
                 if content in tests:
                     yield Finding(CONTAINED, "fail", f"a {kind} in {folder} is one of the tests")
