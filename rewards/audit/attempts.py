@@ -65,7 +65,8 @@ def wrong_programs(problem: Problem) -> Iterator[tuple[str, str]]:
         )
         for what, body in bodies.items():
             yield what, _function(name, method, body)
-        if problem.solutions and not method and tree_of(problem.solutions[0]):
+        own = definitions(problem.solutions[0]) if problem.solutions else {}
+        if not method and isinstance(own.get(name), ast.FunctionDef):
             for number, source in enumerate(typical_wrong(problem.solutions[0], name), 1):
                 yield f"typical wrong program {number}", source
     for path in sorted(HACKS.glob(f"{problem.style}_*.txt")):

@@ -68,6 +68,13 @@ def test_no_wrong_program_passes_sound_tests(sandbox: Sandbox) -> None:
     assert [report.job_id for report in sandbox.run(jobs) if report.verdict is Verdict.AC] == []
 
 
+@pytest.mark.parametrize("solution", ["class alarm_count:\n    pass\n", "alarm_count = max\n", "("])
+def test_programs_are_made_for_a_solution_that_is_no_function(solution: str) -> None:
+    problem = replace(SOUND, solutions=(solution,))
+    assert list(wrong_programs(problem))
+    assert not [name for name, _ in right_programs(problem) if "behind" in name]
+
+
 @pytest.mark.parametrize(
     "problem",
     [
