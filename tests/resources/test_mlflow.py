@@ -42,8 +42,10 @@ def put(ledger: Ledger, name: str, kind: Kind, path: str = "/checkpoints") -> No
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    with mlflow_server(tmp_path_factory.mktemp("mlflow")) as running:
+def server(empty_mlflow: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    folder = tmp_path_factory.mktemp("mlflow")
+    shutil.copy(empty_mlflow, folder / "server.db")
+    with mlflow_server(folder) as running:
         yield running
 
 
@@ -54,9 +56,12 @@ def home(empty_mlflow: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module", params=["file", "server"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(
+    request: pytest.FixtureRequest, empty_mlflow: Path, tmp_path_factory: pytest.TempPathFactory
+) -> World:
     """Install a, promote b, refuse c; sync once into a file of the home or a real server."""
     home = tmp_path_factory.mktemp("home of a user")
+    shutil.copy(empty_mlflow, home)
     ledger = Ledger(home / "promotions.db")
     passport = home / "checkpoints" / "b" / "manifest.json"
     passport.parent.mkdir(parents=True)
