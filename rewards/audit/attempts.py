@@ -10,8 +10,9 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
+from artifacts.parsing import parse
 from problems.schema import Problem
-from problems.syntax import definitions, tree_of
+from problems.syntax import definitions
 from problems.verification.plain_cases import plain_cases
 from rewards.battery.cases import CODE, HACKS
 from rewards.battery.search_problems import typical_wrong
@@ -86,9 +87,11 @@ def _function(name: str, method: str, body: str) -> str:
 def right_programs(problem: Problem) -> Iterator[tuple[str, str]]:
     """Yield name and source of programs that do what the first solution does, written otherwise."""
     source = problem.solutions[0]
-    if (tree := tree_of(source)) is None:
+    try:
+        plain = ast.unparse(parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    yield "the solution without comments and layout", ast.unparse(tree)
+    yield "the solution without comments and layout", plain
     name = problem.entry_point
     if not name or "(" in name or name not in definitions(source):
         return

@@ -64,7 +64,10 @@ def body_lines(source: str, entry_point: str | None) -> list[str]:
     own = [node for node in tree.body if isinstance(node, kinds) and node.name == name]
     body = [part for node in own for part in node.body] or tree.body
     said = [part for part in body if not _is_text(part)]
-    return telling_lines("\n".join(map(ast.unparse, said)))
+    try:
+        return telling_lines("\n".join(map(ast.unparse, said)))
+    except RecursionError:
+        return telling_lines(source)
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -162,7 +162,11 @@ def _why_not(report: Report | None) -> str:
     if report is None:
         return "the task has no solution to run"
     broken = next((row for row in report.tests if not row.name), None)
-    return f"not reached: {broken.verdict} {broken.detail}" if broken else "it changes no file"
+    return (
+        f"not reached: {broken.verdict} {broken.detail}"
+        if broken
+        else "nothing of it could be changed"
+    )
 
 
 def _finding(check: str, name: str, verdict: Verdict, detail: str, wall_s: float) -> Finding:

@@ -20,7 +20,7 @@ SCRIPTS = (".py", ".sh", ".js", ".rb")
 MAX_COMPARED = 50  # files of solution and tests that are compared with each script of the image
 PATHS = re.compile(r"(?<![\w.$}/-])(/[\w.-]+(?:/[\w.-]+)+)")
 RUNS = re.compile(r"(?:^|[;&|(]|\b(?:bash|sh|python3?|exec|timeout \S+))\s+(/[\w./-]+)", re.M)
-WRITES = re.compile(r"(?:echo|printf)\s+[\"']?([\d.]+)[\"']?[^|\n;]*>\s*\S*reward\.txt")
+WRITES = re.compile(r"(?:echo|printf)\s+[\"']?(\d+(?:\.\d+)?)[\"']?[^|\n;]*>\s*\S*reward\.txt")
 OPENS = re.compile(r"^(if|for|while|case|until)\b|\{$")
 CLOSES = re.compile(r"^(fi|done|esac|\})")
 
@@ -147,7 +147,7 @@ def _unconditional(script: str) -> bool:
         depth -= bool(CLOSES.match(line))
         if written := WRITES.search(line):
             plain = depth <= 0 and not re.search(r"&&|\|\||^(if|for|while|case)\b", line)
-            value = float(written[1].rstrip(".") or 0)
+            value = float(written[1])
             if plain:
                 won = value >= 1
             elif value < 1:

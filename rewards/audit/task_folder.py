@@ -100,7 +100,7 @@ def _harbor(folder: Folder, name: str) -> TaskFolder:
     missing, facts = [], dict[str, Any]()
     try:
         facts = tomllib.loads(folder.text("task.toml"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         missing.append(f"task.toml is no TOML: {error}")
     steps = bool(facts.get("steps"))
     context, solution, tests = map(folder.below, ("environment", "solution", "tests"))

@@ -33,7 +33,7 @@ def is_verifiers(pyproject: bytes) -> bool:
         project = tomllib.loads(pyproject.decode("utf-8", "replace")).get("project", {})
         needs = project.get("dependencies", [])
         return any(re.match(r"verifiers\b(?!-)", each) for each in needs if isinstance(each, str))
-    except (tomllib.TOMLDecodeError, AttributeError, TypeError):
+    except (tomllib.TOMLDecodeError, AttributeError, TypeError, RecursionError):
         return False
 
 

@@ -55,6 +55,24 @@ def test_a_dockerfile_that_cannot_be_built_is_named(
 
 
 @pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("task.toml", "a = " + "[" * 5000),
+        ("task.toml", "[environment]\ndocker_image = 3\nsteps = 1\n"),
+        ("environment/Dockerfile", "COPY\nENV\nFROM\nADD <<EOF /x\n\\\n"),
+        ("tests/test.sh", "echo 1.2.3 > reward.txt\n"),
+        ("solution/solve.sh", "\0\udcff"),
+    ],
+    ids=["deep", "types", "dockerfile", "number", "bytes"],
+)
+def test_broken_files_do_not_end_the_audit(path: str, text: str, tmp_path: Path) -> None:
+    write_base(tmp_path / "task", "total")
+    (tmp_path / "task" / path).write_bytes(text.encode("utf-8", "surrogateescape"))
+    [task] = audit_folders(tmp_path / "task", None)
+    assert task.findings
+
+
+@pytest.mark.parametrize(
     ("script", "status"),
     [
         ("pytest x\necho 1 > /logs/verifier/reward.txt\n", "fail"),
