@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from keyword import iskeyword
@@ -74,12 +75,13 @@ def _callable(name: str) -> bool:
     return all(part.isidentifier() and not iskeyword(part) for part in name.split("().", 1))
 
 
+_UP = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")  # to a folder above
+
+
 def _identifies(text: str) -> bool:
     """Return whether a text can be told from others wherever it is printed or names a file."""
     plain = text.isprintable() and unicodedata.is_normalized("NFC", text)
-    return (
-        plain and text == text.strip() and 0 < len(text) <= MAX_ID and ".." not in text.split("/")
-    )
+    return plain and text == text.strip() and 0 < len(text) <= MAX_ID and not _UP.search(text)
 
 
 COLUMNS: dict[str, Column] = {
