@@ -31,8 +31,9 @@ class Behaviour:
     """What running the programs of a pair showed; None where it could not be run.
 
     theirs: my solution under the task's tests; a failure is None where my solution is not known to
-    be right, and `failed` is set. mine: the task's solution under my tests. agreed: generated
-    inputs on which the two programs agree. disagreement: one on which they differ.
+    be right, and `failed` is set, with `refuted` if it returns another value. mine: the task's
+    solution under my tests. agreed: generated inputs on which the two programs agree. disagreement:
+    one on which they differ.
     """
 
     theirs: Verdict | None = None
@@ -40,6 +41,7 @@ class Behaviour:
     agreed: int = 0
     disagreement: str = ""
     failed: bool = False
+    refuted: bool = False
 
     @property
     def same(self) -> bool:
@@ -96,6 +98,7 @@ def compare(pairs: Sequence[Pair], sandbox: Sandbox) -> list[Behaviour]:
             len(agreement[at].tests) if at in agreement else 0,
             agreement[at].disagreement if at in agreement else "",
             failed=verdict not in (None, Verdict.AC),
+            refuted=verdict is Verdict.WA,
         )
         for at, (verdict, (problem, _)) in enumerate(zip(theirs, pairs, strict=True))
     ]

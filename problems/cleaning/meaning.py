@@ -144,6 +144,8 @@ class SimilarityLimits:
 
 ALONE = SimilarityLimits()  # where no program was run
 DOUBTED = SimilarityLimits(0.85, 0.9, 0.75)  # where the program fails the task's tests
+# Where it returns another value than they expect: a contrasting word is the reason.
+REFUTED = SimilarityLimits(0.85, 2.0, 0.75)
 
 
 def same_meaning(
@@ -161,6 +163,8 @@ def same_meaning(
     extra = (contrasts - others) + (others - contrasts)
     nouns = sum(count for word, count in extra.items() if word in _contrasts().nouns)
     different = extra.total() - nouns
+    if different and limits is REFUTED:
+        return False
     if words >= LONG:
         if extra.total() > max(1, (contrasts | others).total() / 3):
             return False

@@ -16,6 +16,7 @@ from problems.cleaning.contamination import GatedIndex, Overlap
 from problems.cleaning.meaning import (
     ALONE,
     DOUBTED,
+    REFUTED,
     MeaningIndex,
     Near,
     first_program,
@@ -146,7 +147,7 @@ def judge(
             near.statement >= (STATEMENT_TESTED if both else STATEMENT)
             or near.contained >= CONTAINED
         )
-    limits = DOUBTED if behaviour.failed else ALONE
+    limits = REFUTED if behaviour.refuted else DOUBTED if behaviour.failed else ALONE
     if same_meaning(problem, gated, near.statement, limits):
         return "same meaning", not behaviour.different
     return None
