@@ -27,6 +27,12 @@ from resources.registry.releases import Releases
 from resources.run_context import KEY, PARTITION
 from resources.settings import Settings
 
+UNREACHABLE = "DagsterUserCodeUnreachableError"
+NO_CODE = (
+    "no sensor and no schedule works",
+    "Dagster cannot reach the process with Ratchet's code, which has ended or is overloaded: if it "
+    "stays so, start `ratchet ui` again.",
+)
 DAYS = 7  # failed runs, skipped nights and retrainings that are older are left out
 LIMIT = 100  # runs, and ticks of a schedule, that are read
 DECISIONS: dict[str, tuple[Event, str]] = {  # kind of a ledger's entry -> event, title
@@ -79,8 +85,10 @@ def notices(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> 
         yield from _budget(settings, now)
     yield from _failed_runs(instance, after)
     yield from _retrainings(instance, after)
-    for state in instance.all_instigator_state():
-        yield from _failing(instance, state)
+    states = instance.all_instigator_state()
+    failing = (notice for state in states for notice in _failing(instance, state))
+    yield from {notice.key: notice for notice in failing}.values()
+    for state in states:
         if state.instigator_name == NIGHTLY:
             yield from _skipped(instance, state, after)
     yield from _unwell(check(settings, instance, now))
@@ -172,6 +180,9 @@ def _failing(instance: dg.DagsterInstance, state: InstigatorState) -> Iterator[N
     if state.is_running and ticks and ticks[0].status is TickStatus.FAILURE:
         kind, name, error = state.instigator_type.value.lower(), state.name, ticks[0].error
         cause = " ".join(error.message.split())[:500] if error else ""
+        if UNREACHABLE in cause:  # of all of them: one message
+            yield Notice("failing_sensor", "failing-code", *NO_CODE)
+            return
         yield Notice("failing_sensor", f"failing-{name}", f"the {kind} {name} fails", cause)
 
 

@@ -69,7 +69,12 @@ def watched(home_builder: HomeBuilder, instance: dg.DagsterInstance, ops: Receiv
 
 
 def tick(
-    instance: dg.DagsterInstance, name: str, status: TickStatus, kind: InstigatorType, at: datetime
+    instance: dg.DagsterInstance,
+    name: str,
+    status: TickStatus,
+    kind: InstigatorType,
+    at: datetime,
+    error: str = "it broke",
 ) -> None:
     """Record the tick of a sensor or schedule as the daemon does."""
     location = RegisteredCodeLocationOrigin("ratchet")
@@ -88,7 +93,7 @@ def tick(
             origin.get_id(), name, kind, status, at.timestamp(),
             skip_reason="chain-0001 already trains" if status is SKIPPED else None,
             selector_id=selector,
-            error=SerializableErrorInfo("it broke", [], None) if status is FAILURE else None,
+            error=SerializableErrorInfo(error, [], None) if status is FAILURE else None,
         )
     )  # fmt: skip
 
@@ -138,6 +143,18 @@ def test_a_failing_sensor_is_told_once_until_it_is_well(
         tick(instance, "stale_scores", FAILURE, InstigatorType.SENSOR, at)
         watched.send()
     assert ops.titles == ["the sensor stale_scores fails"]
+
+
+def test_a_dead_code_process_is_one_message_and_not_one_of_each_sensor(
+    watched: Watched, ops: Receiver, instance: dg.DagsterInstance
+) -> None:
+    for minute, name in enumerate(("stale_scores", "new_checkpoint", "messages")):
+        at = NOW + timedelta(minutes=minute)
+        error = f"dagster._core.errors.DagsterUserCodeUnreachableError: for sensor {name}"
+        tick(instance, name, FAILURE, InstigatorType.SENSOR, at, error)
+        watched.send()
+    assert ops.titles == ["no sensor and no schedule works"]
+    assert "start `ratchet ui` again" in ops.bodies[0]["message"]
 
 
 def test_a_skipped_night_is_told_with_its_reason(
