@@ -73,6 +73,8 @@ EDITS = {
     r"deploy 4 5 6": "deploy 2 --strategy experiment",
     r"release status --watch": "release status",
     r"^curl": "curl --fail-with-body",
+    r"(?<=audit )tasks/": "tasks.jsonl",
+    r" > audit.json": "",
 }
 MORE = {
     r"ratchet train (?!--base)": "--show",  # prints what would be trained
@@ -100,6 +102,7 @@ UNLIKE = {
     r"ratchet deploy": "the traffic of another day",
     r"ratchet prefer": "after people chose",
     r"ratchet data (build|add)": "of other rows",
+    r"ratchet audit": "of other tasks",
 }
 
 
