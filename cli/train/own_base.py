@@ -27,6 +27,7 @@ from problems.dataset.splits import HELDOUT, VALIDATION, with_parts
 from problems.reading.place import Place
 from problems.registry import SOURCES, load, source_name
 from problems.schema import Problem
+from problems.synthesis.settings import SOURCE as SYNTHETIC
 from resources.capacity import gpus_here, memory_gib, not_checked, shape_of_start
 from resources.config.profile import HELDOUT as GATE
 from resources.config.profile import Profile
@@ -57,6 +58,8 @@ def settings_for(
     settings = _with_profile(base, given)
     check_base(given.home, settings.profile)
     check_parts(settings.profile, problems, "--problems")
+    if not elsewhere:
+        settings.profile.reward.check_tags(problems, later=[SYNTHETIC])
     lengths: list[str] = []
     if any(each.solutions for each in _train(problems)):
         lengths = limits_to_train(_train(problems), SHARE, settings, console)

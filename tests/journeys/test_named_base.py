@@ -57,6 +57,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     write_rows(problems, path / "mine.jsonl")
     command = ["train", "--base", str(path / "base"), "--problems", str(path / "mine.jsonl")]
     changes = [argument for change in SMALL for argument in ("--set", change)]
+    refused = run(path, *command, *changes, "--set", "reward.by.no_such_tag.style=1")
+    assert "no training problem has the tag 'no_such_tag'" in refused.stderr
     asked = run(path, *command, *changes)
     assert asked.returncode == 2
     assert "11 held out for the gate" in asked.stdout
