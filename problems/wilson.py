@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import NormalDist
 
 
-def wilson(passed: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson_bounds(passed: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the interval of a share, inside [0, 1] (Wilson 1927); all of it if n is 0."""
     if not n:
         return 0.0, 1.0

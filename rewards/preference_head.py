@@ -16,7 +16,7 @@ from math import exp, log1p
 from typing import TYPE_CHECKING
 
 from problems.syntax import tree_of
-from problems.wilson import wilson
+from problems.wilson import wilson_bounds
 from rewards.blocks import PARSED
 from rewards.choices import ShownChoice
 from rewards.extraction import extract_code
@@ -109,7 +109,7 @@ def fit_head(choices: Sequence[ShownChoice]) -> PreferenceHead | None:
     accuracy = float(np.mean([np.mean(shares) for shares in right.values()]))
     weights = _fit(differences) / scale
     shown = zip(seen.min(axis=0).tolist(), seen.max(axis=0).tolist(), strict=True)
-    interval = wilson(round(accuracy * len(right)), len(right))
+    interval = wilson_bounds(round(accuracy * len(right)), len(right))
     return PreferenceHead(
         tuple(weights.tolist()),
         tuple(seen.mean(axis=0).tolist()),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-import problems.wilson
+from problems.wilson import wilson_bounds
 
 Floats = npt.NDArray[np.float64]
 LARGE = 2000  # tasks above which power is approximated: exact power takes seconds
@@ -50,7 +50,7 @@ def wilson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
         raise ValueError(
             f"`solved` must be between 0 and `tasks` (at least 1), got {solved} of {tasks}"
         )
-    return Interval(*problems.wilson.wilson(solved, tasks, confidence))
+    return Interval(*wilson_bounds(solved, tasks, confidence))
 
 
 def clopper_pearson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from problems.columns import ProblemError
 from problems.schema import write_table
-from problems.wilson import wilson
+from problems.wilson import wilson_bounds
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def rank(
                 n,
                 passed,
                 rates[problem_id],
-                *wilson(passed, n),
+                *wilson_bounds(passed, n),
                 rank=place,
                 problem_hash=hashes.get(problem_id, ""),
                 checkpoint_hash=checkpoint_hash,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from problems.schema import write_table
 from problems.verification.mutants import SAMPLE
-from problems.wilson import wilson
+from problems.wilson import wilson_bounds
 
 FILE = "strength.parquet"
 SCHEMA = pa.schema(
@@ -59,7 +59,7 @@ class Strength:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the share; from 0 to 1 without mutants."""
-        return wilson(self.killed, self.mutants)
+        return wilson_bounds(self.killed, self.mutants)
 
     @property
     def doubtful(self) -> tuple[str, ...]:
