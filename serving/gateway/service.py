@@ -102,6 +102,14 @@ class _Attempt:
         """Seconds in which this process stood still meanwhile."""
         return self.clock.stood_still - self._stood_still
 
+    def suspended(self) -> Refused | None:
+        """Return the refusal of an attempt in which this process stood still, else None."""
+        if not (seconds := self.suspended_s):
+            return None
+        return Refused(
+            503, "suspended", f"the gateway stood still for {seconds:.0f} s: try again", 1
+        )
+
     def add(self, delta: Delta) -> None:
         if self.first is None and delta.tokens:
             self.first = self.clock.now() - self.began
@@ -233,7 +241,8 @@ class Service:
             ):
                 while (delta := await self._next(deltas, deadline)) is not None:
                     if asyncio.get_running_loop().time() >= deadline:
-                        raise Refused(408, "slow_client", "the answer was not read in time")
+                        slow = Refused(408, "slow_client", "the answer was not read in time")
+                        raise attempt.suspended() or slow
                     attempt.add(delta)
                     given = self.clock.now()
                     try:
@@ -249,7 +258,8 @@ class Service:
                 raise Refused(400, "context_length_exceeded", str(error), param=param) from error
             raise Refused(400, "unsupported", str(error), param=next(iter(needs), None)) from error
         except Refused as refusal:
-            attempt.error = "gone" if refusal.status == 408 else "overloaded"
+            kinds: dict[str, ErrorKind] = {"slow_client": "gone", "suspended": "suspended"}
+            attempt.error = kinds.get(refusal.code, "overloaded")
             raise
         except TimeoutError as error:
             attempt.error = "timeout"
@@ -258,9 +268,8 @@ class Service:
             if own and not isinstance(error, _Stalled):
                 attempt.error = "gone"
                 late = Refused(408, "timeout", "the request's timeout passed before the answer")
-            elif stood_still_s := attempt.suspended_s:
-                message = f"the gateway stood still for {stood_still_s:.0f} s: try again"
-                late = Refused(503, "suspended", message, 1)
+            else:
+                late = attempt.suspended() or late
             raise _Failed(late) from error
         except Exception as error:  # EngineFailed, or a fault that the engine does not know
             attempt.error = "engine"
