@@ -216,7 +216,7 @@ def trained_since(run_context: RunContext, time_s: float) -> bool:
     return any(
         record.kind == "pipeline"
         and record.state == "done"
-        and _timestamp(record.opened_at) > time_s
+        and _timestamp(record.opened_at) >= int(time_s)  # a record has whole seconds
         for record in readable(run_context.home.runs)
     )
 
