@@ -15,7 +15,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -135,7 +134,7 @@ def server(command: str, folder: Path) -> Iterator[str]:
         assert process.poll() is None, log.read_text()[-2000:]
         yield log.read_text()
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # a job in the background may ignore SIGINT
         process.wait(60)
 
 
