@@ -127,8 +127,8 @@ def object_of(path: Path) -> dict[str, Any]:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object. Raises LogError for a key that is there twice, of which one would be
-    lost.
+    """Return a JSON object. Raises LogError for a key that is there twice: one of its values
+    would be lost.
     """
     content = dict(pairs)
     if len(content) < len(pairs):

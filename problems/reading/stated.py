@@ -118,8 +118,8 @@ def stated_tolerance(statement: str) -> float | None:
     """Return the error that a statement allows in its answers, absolute or relative; None if it
     names none.
 
-    It is a small number in a sentence about errors of answers, or the least number of decimals; a
-    number in the bounds of the input is none.
+    It is a small number in a sentence about errors of answers, or the least number of decimals.
+    A number in the bounds of the input does not count.
     """
     for sentence in _SENTENCE.findall(statement):
         small = _SMALL.search(sentence)

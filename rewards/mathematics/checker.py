@@ -31,7 +31,7 @@ _SCIENTIFIC = re.compile(
     r"\^\s*\{?\s*([+-]?\d{1,2})\s*\}?(?![\w.!^}])",
     re.IGNORECASE,
 )
-# A comma before three digits, of which the first is 0, is no comma of a pair.
+# In 1,000 the comma separates thousands: no member of a pair is written as 000.
 _THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})*,0\d\d(?:,\d{3})*(?![\d,]*\d)")
 _MIXED = re.compile(r"(?<![\w.^/])(\d+)\s+(\d+)/(\d+)(?![\w.!^])")
 CLOSE = 1e-3  # relative; math-verify rounds to six decimals, where all small numbers are equal

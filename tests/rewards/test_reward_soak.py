@@ -28,7 +28,7 @@ from tests.sandbox.soaking import CORPUS
 FOLDER = Path(__file__).resolve().parents[2] / ".ratchet" / "soak"
 BATCH = 100
 SHARE = 0.05  # of the completions that are hostile
-SHORT = {"wall_s": 1.0, "cpu_s": 1.0}  # limits of hostile completions, most of which use them up
+SHORT = {"wall_s": 1.0, "cpu_s": 1.0}  # of hostile completions: most run until a limit
 HANGS_S = 1800.0  # for a batch, also on a machine with a load of 30
 KEPT = ("style", "entry_point", "limits", "tolerance")
 GROWTH = 1.15  # of memory from the first to the last tenth
