@@ -19,11 +19,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import psutil
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from resources.ray.head import free_ports
 
 CONNECTIONS, CLIENTS, TOKENS, ROUNDS = 16, 16, 64, 8
 SECONDS, TURNS = 4.0, 5
@@ -34,6 +41,9 @@ def main() -> None:
     if sys.argv[1:2] == ["upstream"]:
         asyncio.run(upstream(int(sys.argv[2])))
         return
+    if sys.argv[1:2] == ["route"]:
+        route(*map(int, sys.argv[2:4]))
+        return
     print(f"load of the machine before: {os.getloadavg()[0]:.1f}, cores: {os.cpu_count()}\n")
     with tempfile.TemporaryDirectory() as folder:
         overhead(Path(folder))
@@ -41,13 +51,13 @@ def main() -> None:
 
 
 def overhead(folder: Path) -> None:
-    server, plain = free_port(), free_port()
+    server, plain = free_ports(2)
     settings = ["serving.engine=openai", f"serving.upstream=http://127.0.0.1:{server}/v1"]
     body = {"model": "champion", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
     request, module = bytes_of(body), [sys.executable, "-m"]
     with (
         process([*module, "measurements.gateway", "upstream", str(server)], server),
-        process([*module, "measurements.pass_on", str(plain), str(server)], plain),
+        process([*module, "measurements.gateway", "route", str(plain), str(server)], plain),
         gateway(folder / "front", folder, settings) as (front, pid),
     ):
         asyncio.run(closed_loop(plain, request, 1.0))
@@ -199,6 +209,36 @@ async def upstream(port: int) -> None:
         await server.serve_forever()
 
 
+class Chat(BaseModel):
+    model: str
+    messages: list[dict[str, Any]]
+    max_tokens: int | None = None
+
+
+def route(port: int, server: int) -> None:
+    """A route with the gateway's server and client that only passes requests on."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+            app.state.client = client
+            yield
+
+    app, url = FastAPI(lifespan=lifespan), f"http://127.0.0.1:{server}/v1/chat/completions"
+
+    @app.post("/v1/chat/completions")
+    async def chat(body: Chat) -> dict[str, Any]:
+        text = ""
+        async with app.state.client.post(url, json=body.model_dump(exclude_none=True)) as reply:
+            async for line in reply.content:
+                if line.startswith(b"data: {"):
+                    choices = json.loads(line[6:])["choices"]
+                    text += "".join(each["delta"].get("content", "") for each in choices)
+        return {"choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
+
+    uvicorn.run(app, port=port, log_level="warning", access_log=False)
+
+
 def bytes_of(body: dict[str, object], path: str = "/v1/chat/completions") -> bytes:
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -216,7 +256,7 @@ def gateway(home: Path, checkpoint: Path, settings: Sequence[str]) -> Iterator[t
         "install", checkpoint="tiny", checkpoint_hash=hash_folder(checkpoint),
         path=str(checkpoint), decision={}, run_id="tiny", against=None,
     )  # fmt: skip
-    port = free_port()
+    [port] = free_ports(1)
     changes = [word for setting in settings for word in ("--set", setting)]
     command = [sys.executable, "-m", "cli.main", "serve", "--port", str(port), *changes]
     with process(command, port, {"RATCHET_HOME": str(home)}) as pid:
@@ -248,12 +288,6 @@ def cpu_s(pid: int) -> float:
     """Return the CPU seconds that a process has used."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def quantiles(seconds: Sequence[float]) -> tuple[float, float]:
