@@ -52,10 +52,9 @@ def _checker(problem: Problem, body: str) -> Problem:
 def _wrong_value(problem: Problem) -> Problem:
     *tests, last = problem.tests
     key = "expected" if problem.style == "call" else "stdout"
-    changed = last[key] + (
-        "x" if isinstance(last[key], str) else [0] if isinstance(last[key], list) else 1
-    )
-    return replace(problem, tests=(*tests, last | {key: changed}))
+    value = last[key]
+    wrong = value + "x" if isinstance(value, str) else [value]
+    return replace(problem, tests=(*tests, last | {key: wrong}))
 
 
 def _contradicting(problem: Problem) -> Problem:

@@ -11,7 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.scheduler.instigation import InstigatorState  # it has no public name
+
+# they have no public names
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.scheduler.instigation import InstigatorState, SensorInstigatorData
 
 from artifacts.integrity import CorruptArtifact
 from artifacts.pull import pull_champion
@@ -100,15 +103,37 @@ def _training(settings: Settings, now: datetime) -> Finding:
 def _daemon(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Finding:
     """The daemon has reported lately. One that never ran counts only with `automation.retrain`."""
     fix = "start `ratchet ui`, which runs the daemon"
-    beats = instance.get_daemon_heartbeats()
-    if not beats:
+    quiet = daemon_silence_s(instance, now)
+    if not quiet:
         expected = settings.profile.automation.retrain
         return Finding("daemon", "none has run in this home", fix if expected else "", expected)
-    quiet = {name: now.timestamp() - beat.timestamp for name, beat in beats.items()}
     name, seconds = max(quiet.items(), key=lambda each: each[1])
-    text = f"{name.lower().replace('_', ' ')} reported {seconds / 60:.0f} min ago"
+    text = f"{name} reported {seconds / 60:.0f} min ago"
     silent = seconds > SILENT_S
     return Finding("daemon", text, fix if silent else "", blocks=silent)
+
+
+def daemon_silence_s(instance: dg.DagsterInstance, now: datetime) -> dict[str, float]:
+    """Map the threads of the daemon, and "the last sensor" since its next run was due, to the
+    seconds since their last sign. Empty if no daemon ever ran.
+
+    While it cannot reach the definitions, the daemon goes on reporting, but runs no sensor.
+    """
+    beats = instance.get_daemon_heartbeats()
+    quiet = {
+        name.lower().replace("_", " "): now.timestamp() - beat.timestamp
+        for name, beat in beats.items()
+    }
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    data = [state.instigator_data for state in states if state.is_running]
+    due = [
+        each.last_tick_start_timestamp + (each.min_interval or 0)
+        for each in data
+        if isinstance(each, SensorInstigatorData) and each.last_tick_start_timestamp
+    ]
+    if quiet and due:  # the latest: a sensor that the project no longer has stays behind
+        quiet["the last sensor"] = now.timestamp() - max(due)
+    return quiet
 
 
 def _nights(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ import dagster as dg
 from dagster._core.scheduler.instigation import TickStatus  # it has no public name
 
 from artifacts.integrity import CorruptArtifact
-from pipelines.health import NIGHTLY, PATIENCE_S, findings
+from pipelines.health import NIGHTLY, PATIENCE_S, daemon_silence_s, findings
 from pipelines.watch.view import REWARD
 from resources import lease
 from resources.cost import Total, costs, month_of
@@ -90,9 +90,8 @@ class HomeCollector:
         began = [each.create_timestamp for each in instance.get_run_records(nights, limit=1)]
         at = began[0].timestamp() if began else 0.0
         yield _family("last_night_seconds", "When the last nightly retraining began.", "", {"": at})
-        beats = instance.get_daemon_heartbeats().values()
-        quiet = max((now.timestamp() - beat.timestamp for beat in beats), default=-1.0)
-        text = "Seconds since the daemon's oldest report; -1 if none ever ran."
+        quiet = max(daemon_silence_s(instance, now).values(), default=-1.0)
+        text = "Seconds since the oldest sign of the daemon's threads; -1 if none ever ran."
         yield _family("daemon_silent_seconds", text, "", {"": quiet})
         since = (now - TICKS).timestamp()
         failed = {

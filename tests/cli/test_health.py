@@ -9,6 +9,17 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteInstigatorOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    SensorInstigatorData,
+)
 from dagster._daemon.types import DaemonHeartbeat
 
 from artifacts.folder import Folder
@@ -52,6 +63,24 @@ def night(instance: dg.DagsterInstance, *, fails: bool = False) -> None:
 
 def beat(instance: dg.DagsterInstance, seconds: float) -> None:
     instance.add_daemon_heartbeat(DaemonHeartbeat(NOW.timestamp() - seconds, "SENSOR", "id", []))
+
+
+def sensor_ran(instance: dg.DagsterInstance, seconds: float, *, name: str = "retrain") -> None:
+    """Record the state of a sensor that the daemon keeps, whose last tick began some time ago."""
+    location = RemoteRepositoryOrigin(
+        RegisteredCodeLocationOrigin("pipelines.definitions"), "__repository__"
+    )
+    data = SensorInstigatorData(
+        min_interval=30, last_tick_start_timestamp=NOW.timestamp() - seconds
+    )
+    instance.add_instigator_state(
+        InstigatorState(
+            RemoteInstigatorOrigin(location, name),
+            InstigatorType.SENSOR,
+            InstigatorStatus.DECLARED_IN_CODE,
+            data,
+        )
+    )
 
 
 def test_a_home_with_a_whole_champion_is_well(
@@ -128,6 +157,26 @@ def test_the_status_is_shown_while_the_database_is_away(
     assert code == 2
     assert "training  unknown" in output
     assert "the lease postgresql://" in errors
+
+
+def test_sensors_that_a_living_daemon_no_longer_runs_are_not_well(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    beat(instance, 20)
+    sensor_ran(instance, 1200, name="deleted since")
+    sensor_ran(instance, 400)
+    finding = found(home_builder, instance)["daemon"]
+    assert finding.blocks
+    assert finding.found == "the last sensor reported 6 min ago"
+
+
+def test_sensors_that_ran_lately_are_well(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    beat(instance, 20)
+    sensor_ran(instance, 1200, name="deleted since")
+    sensor_ran(instance, 40)
+    assert not found(home_builder, instance)["daemon"].blocks
 
 
 def test_a_disk_without_room_for_a_run_is_not_well(
