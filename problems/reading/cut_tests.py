@@ -11,6 +11,13 @@ from problems.schema import Problem
 _CUT = re.compile(r"\w(?:\.\.\.|…)\s*\Z")
 _NUMBERS = re.compile(r"\d(?:\.\.\.|…)\s*\Z")
 _LIST = re.compile(r"(?:\d+,? +){3}\[?(?:\.\.\.|…)\]?\s*\Z")  # "1 2 3 ..."; not "3 ...", a map
+# "5 [...]", "1 2 (truncated)", "[output omitted]", "1 2 ... 40 more items"
+_MARK = re.compile(
+    r"\d,?\s*\[(?:\.\.\.|…)\]\s*\Z|"
+    r"[\[(<](?:[\w.…]+\W+){0,3}(?:truncated|omitted|abbreviated|cut off)\b[^\])>\n]*[\])>]\s*\Z|"
+    r"(?:\.\.\.|…)\s*[\[(]?(?:and )?\d+ more\b[^\n]*\Z",
+    re.IGNORECASE,
+)
 LONG = 100  # characters; a shorter text that ends in dots may be meant so
 
 
@@ -34,7 +41,7 @@ def without_cut_tests(problem: Problem, where: str) -> Problem:
 
 
 def _cut(text: str) -> bool:
-    if _LIST.search(text):
+    if _LIST.search(text) or _MARK.search(text):
         return True
     if not _CUT.search(text) or ".." in text.rstrip()[:-3]:
         return False

@@ -47,26 +47,36 @@ _ANY_CASE = re.compile(
     re.IGNORECASE,
 )
 
-_NOT_ANSWERS = r"(?!\W+(?:case|order|other|more|extra|additional|further|number of)\b)"
-_ANY = rf"\b(?:any|arbitrary|either (?=of|one)|whichever){_NOT_ANSWERS}"
+_NOT_ANSWERS = r"(?!\W+(?:case|order|other|more|extra|additional|further|number of)\b|\()"
+_ANY = rf"\b(?:any|arbitrary|either(?= of(?! the following)| one|\W*\Z)|whichever){_NOT_ANSWERS}"
 _PRINT = r"(?<!not )(?<!n't )(?<!never )\b(?:print|output|return|report|submit|provide)(?:s|ed)?\b"
+_CHOOSE = r"(?<!not )(?<!n't )\b(?:choose|pick|select|find|give|use|take)\b"  # also a step
 _SEVERAL = r"\b(?:multiple|several|many|different|various|more than one|two or more)\b"
+_VALID = r"(?:possible|valid|correct|optimal|right|suitable|acceptable)"
 _ANSWERS = r"(?:answer|solution|way|option|result|output|possibilit\w+)s?"
-_ONE = r"(?:one|of|such|valid|possible|suitable|correct|acceptable|optimal|answer|solution)"
-_VALID = r"(?:possible|valid|correct|optimal|right|suitable)"
+_MOVES = r"(?:move|step|index|position|cell|element|pair|start|operation|turn|choice)"
+_ONE = rf"(?:one|of|such|answer|solution|{_VALID})"
 _FILL = r"(?:(?:an?|one|single|integer|number|string|yes|and|also|just|out)\W+){0,4}"
 _ACCEPTED = r"(?:accepted|acceptable|correct|fine|ok|sufficient|suffice|satisfied)"
 # "If there are several solutions, print any of them", "return any permutation", "any of them is
-# accepted".
+# accepted", "choose any of the valid orderings", "ties may be broken arbitrarily".
 _ANY_ANSWER = re.compile(
-    rf"\b(?:if|when|in case)\b.{{0,40}}?{_SEVERAL}(?:\W+\w+){{0,5}}?\W+{_ANSWERS}\b.*"
+    rf"\b(?:if|when|in case)\b.{{0,40}}?{_SEVERAL}(?:\W+\w+){{0,5}}?\W+(?:{_ANSWERS}|{_VALID})\b.*"
     rf"{_ANY}(?:\s+{_ONE}\b|\s*(?:[,;()]|\Z))|"
     rf"\b(?:if|when|in case)\b.{{0,40}}?{_SEVERAL}.*{_PRINT}\W+(?:{_ANY}|one of (?:them|these)\b)|"
     rf"(?:{_PRINT}|\bfind out(?= any\b)|\btask is to find\b)\W+{_FILL}{_ANY}|"
-    rf"{_ANY}(?:\W+\w+){{0,4}}\W+(?:is|are|be|will|would)\W+(?:be\W+)?(?:considered\W+)?"
-    rf"{_ACCEPTED}\b|\b{_ACCEPTED} (?:by|with) {_ANY}|\bnot (?:be )?unique\b.*{_ANY}|"
+    rf"{_CHOOSE}\W+(?:{_ANY}|an\b)\W+(?:(?:one|of|the|these)\W+)*{_VALID}\b(?!\W+{_MOVES})|"
+    rf"{_ANY}(?:\W+\w+){{0,4}}\W+(?:(?:is|are|be|will|would)\W+(?:be\W+)?(?:considered\W+)?"
+    rf"{_ACCEPTED}|(?:may|can) be (?:printed|returned))\b|"
+    rf"{_ANY}(?:\W+(?:{_ONE}|the|these|them|orders?|orderings?))*\W+"
+    r"(?:(?:will|would) (?:do|suffice)|suffices)\b|"
+    rf"\b{_ACCEPTED} (?:by|with) {_ANY}|"
+    rf"\bnot (?:\w+ )?unique\b.*(?:{_ANY}|{_PRINT}\W+one\b(?! (?:with|that|which)))|"
     rf"\ball (?:of them|{_VALID} {_ANSWERS}) (?:are|will be) (?:considered )?{_ACCEPTED}\b|"
-    rf"{_PRINT}\W+one of the {_VALID} {_ANSWERS}\b|\bspecial (?:judge|checker)\b",
+    rf"{_PRINT}\W+one (?:of the )?{_VALID}\b(?!\W+{_MOVES})|"
+    r"\bonly (?:need|have) to (?:print|output|return|find|give) one\b(?= of\b|\W*\Z)|"
+    r"\bmatter which (?:one|of)\b.{0,40}\b(?:print|output|return|report|choose)|"
+    r"\bties?\b.{0,40}\b(?:arbitrar\w+|any (?:way|order)\b)|\bspecial (?:judge|checker)\b",
     re.IGNORECASE | re.DOTALL,
 )
 LONG = 2_000  # characters of a sentence: data, not words

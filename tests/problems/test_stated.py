@@ -96,6 +96,11 @@ def test_a_list_in_any_order_is_compared_without_order(test: str, style: str) ->
         ("9", "1 2 3..."),
         ("1 2 3 ...", "9"),
         ("a" * 101 + "...", "1"),
+        ("1 [...]", "1"),
+        ("2\n1 2 [...]", "3"),
+        ("1 2 (truncated)", "3"),
+        ("1 2", "[output truncated]"),
+        ("4\n1 2 ... 38 more items", "3"),
     ],
 )
 def test_a_cut_test_is_left_out_and_counted(pair: tuple[str, str]) -> None:
@@ -112,6 +117,8 @@ def test_a_cut_test_is_left_out_and_counted(pair: tuple[str, str]) -> None:
         ("3 ...", "3"),
         ("1 .. 2", "1 ..\n2..."),
         ("...", "1"),
+        ("1", "[1, [...]]"),
+        ("1", "The line is truncated"),
     ],
 )
 def test_dots_that_belong_to_the_data_stay(pair: tuple[str, str]) -> None:
@@ -146,6 +153,14 @@ def called(statement: str, expected: object, **more: Any) -> Problem:
         "The solution is not unique; any correct one will do.",
         "Print one of the possible answers.",
         "You may return the answer in any order.",
+        "Choose any of the valid orderings.",
+        "If several orderings are valid, choose any of them.",
+        "You may pick any valid ordering.",
+        "Any valid ordering will do.",
+        "Return one valid topological order.",
+        "Ties may be broken arbitrarily.",
+        "It doesn't matter which of the optimal subsets is returned.",
+        "The order need not be unique; print one.",
     ],
 )
 def test_words_for_any_answer_are_read(sentence: str) -> None:
@@ -166,6 +181,12 @@ def test_words_for_any_answer_are_read(sentence: str) -> None:
         "Print one of the words that the tests contain.",
         "All of them are considered, and the count is accepted as a number.",
         "If there is more than one pile with the most gifts, choose any.",
+        "Alice can choose any valid move.",
+        "In the third case, any choice will do.",
+        "If he cannot find any such snack, he fails.",
+        "They differ if either of the following conditions is satisfied.",
+        "In case of a tie, print the smallest of them.",
+        "The path is not unique; print the one with the smallest sum.",
         "items is a list of pairs, in any order.",
         'Print either "YES" or "NO".',
     ],
