@@ -16,6 +16,7 @@ from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
 SOUND = next(each for each in load("simple").problems if each.problem_id.endswith("alarm_count"))
+SHORT = next(each for each in load("simple").problems if each.problem_id.endswith("frame_sum"))
 SUM = "def total(xs):\n    value = 0.0\n    for x in xs:\n        value += x\n    return value\n"
 
 
@@ -86,8 +87,15 @@ def test_programs_are_made_for_a_solution_that_is_no_function(solution: str) -> 
             statement="\n".join(f"({test['args']}) -> {test['expected']}" for test in SOUND.tests),
             visible_tests=2,
         ),
+        replace(SHORT, statement=SHORT.statement + SHORT.solutions[1]),
+        replace(
+            SHORT,
+            statement="\n".join(
+                f"frame_sum({test['args'][0]}) == {test['expected']}" for test in SHORT.tests
+            ),
+        ),
     ],
-    ids=["statement", "starter", "answers"],
+    ids=["statement", "starter", "answers", "layout of a line", "short answers"],
 )
 def test_an_answer_in_the_row_is_found(problem: Problem) -> None:
     assert LEAK in CHECKS
