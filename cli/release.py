@@ -74,7 +74,7 @@ def rendered(view: dict[str, Any]) -> RenderableType:
         if several:
             share = f"{100 * arm['share']:.3g} %" if arm["share"] else "dropped"
             parts.append(f"[bold]version {arm['version']}[/], {share}")
-        parts += [_guardrails(arm), _conclusion(arm), ""]
+        parts += [_guardrails(arm), _conclusion(arm, view["state"]), ""]
     if not view["arms"]:
         parts += [f"- {escape(reason)}" for reason in view["decision"]["reasons"]]
     after = [f"{view['requests']} requests."]
@@ -102,12 +102,13 @@ def _guardrails(arm: dict[str, Any]) -> Table:
     return table
 
 
-def _conclusion(arm: dict[str, Any]) -> str:
+def _conclusion(arm: dict[str, Any], state: str) -> str:
     """Return quality, faults of the traffic, and the decision on a challenger."""
     lines = [_quality(arm["primary"]), *_senders(arm)]
     if arm["sample_ratio_p_value"] < 0.001:
         lines.append("[red]The arms did not get their shares of the traffic.[/]")
-    lines.append(f"decision by now: [bold]{arm['decision']['kind']}[/]")
+    moment = "by now" if state in ("running", "paused") else "when it ended"
+    lines.append(f"decision {moment}: [bold]{arm['decision']['kind']}[/]")
     return "\n".join([*lines, *(f"- {escape(reason)}" for reason in arm["decision"]["reasons"])])
 
 

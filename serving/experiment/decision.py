@@ -101,8 +101,8 @@ def _waiting(harm: Harm, min_pairs: int) -> str:
         return (
             f"{harm.guardrail.name}: {harm.guardrail.margin:g} worse is not ruled out yet "
             f"(p = {harm.cleared_p:.2g}, {harm.alpha:.2g} needed, {harm.pairs} pairs)."
-            + f" Without key {harm.against} it is."
-            * bool(harm.against)
+            + f" Without key {harm.against} it is." * bool(harm.against)
+            + f" Without key {harm.helped_by} it is shown." * bool(harm.helped_by)
         )
     return ""
 

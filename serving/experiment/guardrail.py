@@ -46,8 +46,8 @@ class Harm:
     p_value: of "the challenger is worse by at most the margin"; level: the share of alpha that this
     guardrail may use for it. cleared_p: of "it is worse by the margin or more"; alpha: of the whole
     release. A challenger that is too harmful in one guardrail is promoted only if that one is
-    cleared, so each may use all of alpha. independent: pairs left without any one key. against: the
-    key without which the guardrail is cleared.
+    cleared, so each may use all of alpha. independent: pairs left without any one key. against,
+    helped_by: the key without which alone the guardrail is cleared, or breached.
     """
 
     guardrail: Guardrail
@@ -59,6 +59,7 @@ class Harm:
     alpha: float = 0.05
     independent: int = 0
     against: str = ""
+    helped_by: str = ""
 
     @property
     def breached(self) -> bool:
@@ -103,7 +104,8 @@ class HarmSequence:
             cleared_p=self.evidence.p_less,
             alpha=alpha,
             independent=self.evidence.independent,
-            against=self.evidence.against_less(alpha),
+            against=self.evidence.hides_less(alpha),
+            helped_by=self.evidence.hides_more(level),
         )
 
 

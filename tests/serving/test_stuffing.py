@@ -11,8 +11,9 @@ import pytest
 
 from resources.registry.releases import Releases
 from serving.experiment.analysis import analyze
+from serving.experiment.decision import decide
 from serving.experiment.feedback import ALWAYS, KeyLimit
-from serving.experiment.guardrail import Harm
+from serving.experiment.guardrail import Guardrail, Harm, HarmSequence
 from serving.gateway.observations import Observation
 from serving.release.arms import FirstRequests
 from serving.release.comparison import ArmComparison
@@ -69,6 +70,21 @@ def test_no_single_key_clears_a_guardrail() -> None:
     ].cleared
     bad = [row for row in mixed(attack=1, bad=True) if row.key != "hostile" or row.version == 2]
     assert not harms(bad)[QUALITY].cleared
+
+
+def test_a_key_that_hides_a_breach_is_named() -> None:
+    """Each third pair is of a key whose tests the champion alone fails."""
+    sequence = HarmSequence(Guardrail(QUALITY, margin=0.3))
+    for number in range(600):
+        if number % 3:
+            sequence.add(0.5, {f"key-{number % 20}": None})
+        else:
+            sequence.add(-1.0, {"hostile": None})
+    harm = sequence.harm(level=0.01, alpha=0.05)
+    assert not harm.breached
+    assert not harm.cleared
+    assert (harm.helped_by, harm.against) == ("hostile", "")
+    assert decide([harm], None).reasons[0].endswith("Without key hostile it is shown.")
 
 
 @pytest.mark.parametrize(

@@ -57,19 +57,15 @@ class SharedEvidence:
         """Of "the mean is at least `mean`", with any one sender left out, as of now."""
         return self._p_value(1)
 
-    def against_less(self, alpha: float) -> str:
-        """Return the sender without whom alone "at least `mean`" is ruled out at alpha; "" if it is
-        ruled out with him, or there is none.
+    def hides_more(self, level: float) -> str:
+        """Return the sender without whom alone "at most `mean`" is ruled out at this level; "" if
+        there is none, or it is ruled out with all.
         """
-        self._flush()
-        if self.p_less <= alpha or not self._share:
-            return ""
-        capital = {
-            sender: float(np.logaddexp.reduce(self._total[1] - own[1])) - log(len(BETS))
-            for sender, own in self._share.items()
-        }
-        sender = max(capital, key=capital.__getitem__)
-        return sender if capital[sender] >= -log(alpha) else ""
+        return self._hides(0, level)
+
+    def hides_less(self, level: float) -> str:
+        """Return the sender without whom alone "at least `mean`" is ruled out at this level."""
+        return self._hides(1, level)
 
     def state(self) -> dict[str, Any]:
         """Return all of it as JSON."""
@@ -89,11 +85,22 @@ class SharedEvidence:
         self._new.clear()
 
     def _p_value(self, side: int) -> float:
+        """Of a side's claim, with any one sender left out."""
+        least = min(self._capitals(side).values())
+        return min(1.0, exp(-least))
+
+    def _hides(self, side: int, level: float) -> str:
+        capitals = self._capitals(side)
+        sender = max(capitals, key=capitals.__getitem__)
+        return sender if capitals[""] < -log(level) <= capitals[sender] else ""
+
+    def _capitals(self, side: int) -> dict[str, float]:
+        """Return sender -> logarithm of the capital without him; "" for that with all."""
         self._flush()
         paths = np.stack([self._total[side], *(self._total[side] - own[side] for own in
                                                self._share.values())])  # fmt: skip
-        least = float(np.logaddexp.reduce(paths, axis=1).min()) - log(len(BETS))
-        return min(1.0, exp(-least))
+        capitals = np.logaddexp.reduce(paths, axis=1) - log(len(BETS))
+        return dict(zip(["", *self._share], capitals.tolist(), strict=True))
 
     def _flush(self) -> None:
         """Bet on the new values."""
