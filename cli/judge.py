@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
@@ -123,11 +124,35 @@ def _jobs(lines: Iterable[bytes], requests: list[_Line], explain: bool) -> Itera
             request_id = request.get("id") if isinstance(request, dict) else None
             job = replace(Job.read(request), job_id=str(len(requests)))
             _ = job.payload  # whether its values can be sent
+            _check_sources(job)
         except Invalid as fault:
             requests.append(_Line(request_id, _invalid(request_id, number, fault, explain)))
             continue
         requests.append(_Line(request_id, None, job if explain else None))
         yield job
+
+
+def _check_sources(job: Job) -> None:
+    """Raise Invalid for tests or a checker that are no Python: no program is to blame for them."""
+    from sandbox.protocol import Invalid
+
+    sources = {"prompt": job.prompt, "checker": job.checker or ""}
+    if job.kind.is_code:
+        sources |= {f"tests[{at}].source": test.source for at, test in enumerate(job.tests)}
+    for key, source in sources.items():
+        if fault := _syntax_fault(source):
+            raise Invalid(key, f"is no Python ({fault})", "fix the source")
+
+
+@lru_cache(maxsize=4096)  # many programs have the same tests
+def _syntax_fault(source: str) -> str:
+    from artifacts.parsing import parse
+
+    try:
+        parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _parsed(line: bytes) -> Any:

@@ -83,6 +83,8 @@ def score(
     config = settings.profile.reward
     reward = OwnReward(Path(config.file), config) if config.file else reward_of(config)
     known, read_completions = TaskIndex(read_tasks(problems)), read(completions, "completion")
+    programs = [task for task in known.tasks.values() if isinstance(task, Problem)]
+    config.check_tags(programs, trains=False)
     tasks = [known.find(each.task_id, str(completions)) for each in read_completions]
     with Sandbox(settings.profile.sandbox) as sandbox:
         if config.timed:

@@ -227,7 +227,7 @@ def _samples(row: dict[str, Any], prefer: Prefer, where: str) -> list[tuple[str,
     if "broken" in row and "task_id" not in row:
         raise ProblemError(
             row["broken"],
-            "correct or remove the line, or skip it with --allow-partial",
+            "correct or remove the line",
             where,
         )
     task = _task(row)

@@ -104,8 +104,36 @@ def _check_checkpoint(folder: Path) -> None:
             f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled "
             "weights are never loaded)"
         )
+    for file in sorted(folder.glob("*.safetensors")):
+        _check_weights(file)
     if not list(folder.glob("tokenizer*")):
         raise NoCheckpoint(
             f"{folder}: no tokenizer files: save the tokenizer beside the weights with "
             "save_pretrained"
         )
+    if (folder / "tokenizer.json").is_file():
+        _check_tokenizer(folder / "tokenizer.json")
+
+
+def _check_weights(file: Path) -> None:
+    """Read a file's header, which says how long the file is."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, "np"):
+            pass
+    except SafetensorError as error:
+        raise NoCheckpoint(
+            f"{file}: damaged or incomplete ({error}): copy it or export the weights again"
+        ) from error
+
+
+def _check_tokenizer(file: Path) -> None:
+    from tokenizers import Tokenizer
+
+    try:
+        Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises no class of its own
+        raise NoCheckpoint(
+            f"{file}: no tokenizer ({error}): save it again with save_pretrained"
+        ) from error

@@ -171,18 +171,21 @@ class RewardConfig(Section):
         """Return the weights that count for a problem."""
         return self.weightings[self.domain(problem.tags)]
 
-    def check_tags(self, problems: Iterable[Problem], later: Iterable[str] = ()) -> None:
-        """Raise ProblemError for a tag of `by` that no training problem has.
+    def check_tags(
+        self, problems: Iterable[Problem], later: Iterable[str] = (), *, trains: bool = True
+    ) -> None:
+        """Raise ProblemError for a tag of `by` that no problem has: of those for training, if it
+        trains.
 
         later: tags of problems that are still to be made.
         """
-        train = [each for each in problems if each.split == "train" and not each.gated]
-        tags = Counter(tag for each in train for tag in each.tags)
+        used = [p for p in problems if not trains or (p.split == "train" and not p.gated)]
+        tags = Counter(tag for each in used for tag in each.tags)
         known = [*(tag for tag, _ in tags.most_common()), *later]
         for tag in self.by:
             if tag not in known:
                 raise ProblemError(
-                    f"no training problem has the tag {tag!r}{near(tag, known)}",
+                    f"no {'training ' * trains}problem has the tag {tag!r}{near(tag, known)}",
                     f"the tags are {', '.join(known[:MAX_TAGS]) or 'none'}",
                     "reward.by",
                 )

@@ -50,7 +50,9 @@ def own(name: str) -> Source:
             record |= _pytest(row, where)
             record["entry_point"] = row.get("entry_point") or record["entry_point"]
             return _runnable(from_record(record, where), where)
-        if isinstance(tests := row.get("tests"), list) and any(
+        if "tests" in record:
+            record["tests"] = _rows_of(record["tests"])
+        if isinstance(tests := record.get("tests"), list) and any(
             isinstance(test, str) for test in tests
         ):
             if all(isinstance(test, str) and test.lstrip().startswith("{") for test in tests):
@@ -80,6 +82,20 @@ def _of_text(column: str, value: Any, where: str) -> Any:
             return value
         fix = f"write {COLUMNS[column].expected}, as JSON"
         raise ProblemError(f"column {column}: broken JSON: {error}", fix, where) from error
+
+
+def _rows_of(tests: Any) -> Any:
+    """Return the objects of a table of tests: `datasets` and pandas store a list of objects as an
+    object of columns. Anything else is returned as it is.
+    """
+    if not isinstance(tests, dict) or any(key.startswith("$") for key in tests):
+        return tests
+    columns = [
+        list(column.values()) if isinstance(column, dict) else column for column in tests.values()
+    ]
+    if not all(isinstance(column, list) for column in columns) or len({*map(len, columns)}) != 1:
+        return tests
+    return [dict(zip(tests, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _pytest(row: Row, where: str) -> dict[str, Any]:
@@ -150,7 +166,7 @@ def _empty(column: str, value: Any) -> bool:
 def _runnable(problem: Problem, where: str) -> Problem:
     """Raise ProblemError if the sandbox could not run the problem's tests, else return it.
 
-    An assert test must be valid Python and define `check`.
+    A checker and tests that are code must be valid Python, and an assert test must define `check`.
     """
     if problem.kind.many_rows and problem.visible_tests:
         raise ProblemError(
@@ -170,10 +186,11 @@ def _runnable(problem: Problem, where: str) -> Problem:
     ):
         reason = f"column in_place is {in_place!r} with style {problem.style}"[:150]
         raise ProblemError(reason, "give true or false; only assert tests read it", where)
-    for number, test in enumerate(problem.tests if problem.kind.is_check else ()):
+    python(problem.checker or "", "column checker", where, "fix its source")
+    for number, test in enumerate(problem.tests if problem.kind.is_code else ()):
         tree = python(test["source"], f"column tests: test {number}", where, "fix its source")
         names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-        if "check" not in names:
+        if problem.kind.is_check and "check" not in names:
             raise ProblemError(
                 f"column tests: test {number} defines no check(candidate)",
                 "put its asserts into that function",

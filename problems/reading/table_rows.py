@@ -86,9 +86,9 @@ def _is_filled(tests: Any) -> bool:
     """Return whether the values of tests hold objects with null: in a column of structs each has
     every key that occurs in the column, so a null may be a key that the test does not have.
     """
-    return isinstance(tests, list) and any(
+    return isinstance(tests, list | dict) and any(
         _has_null(test.get(part))
-        for test in tests
+        for test in (tests if isinstance(tests, list) else [tests])
         if isinstance(test, dict)
         for part in ("args", "kwargs", "expected")
     )

@@ -7,7 +7,8 @@ a table of the tests shows nothing but that the tests can be written twice.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import calendar
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from problems.schema import Problem
@@ -18,6 +19,13 @@ from sandbox.worker.compare import same_output, same_text
 CONTRADICTION = "its tests contradict each other"
 TABLE = "the reference is a table of its tests"
 MAX_LISTS = 30  # of a program that are compared with each other
+# Names that a statement need not list: a program for days or months has a table of them.
+NAMES = {
+    name.lower()
+    for names in (calendar.day_name, calendar.day_abbr, calendar.month_name, calendar.month_abbr)
+    for name in names
+    if name
+}
 MIN_KEYS = 2  # a program that tells one input from all others is no table
 
 
@@ -107,10 +115,15 @@ def _is_table(solution: str, inputs: list[set[str]], statement: str) -> bool:
         return False
     keys = {repr(key) for node in ast.walk(tree) for key in _keys(node)}
     known = set[str]().union(*inputs)
-    told = all(key.strip("'\"") in statement for key in keys)
     missing = sum(not keys & each for each in inputs)
     named = missing == 0 or (missing == 1 and len(keys) >= MIN_KEYS and _only_compares(tree))
-    return bool(keys) and keys <= known and not told and named
+    return bool(keys) and keys <= known and named and not _told(keys, statement)
+
+
+def _told(keys: Iterable[str], statement: str) -> bool:
+    """Return whether the inputs of a table are words of the statement, or names of the calendar."""
+    words = {key.strip("'\"").lower() for key in keys}
+    return words <= NAMES or all(word in statement.lower() for word in words)
 
 
 def _only_compares(tree: ast.Module) -> bool:
@@ -142,7 +155,7 @@ def _is_listed(solution: str, cases: list[tuple[set[str], set[str]]], statement:
     known = set[str]().union(*(inputs for inputs, _ in cases))
     return any(
         table.keys() <= known
-        and not all(key.strip("'\"") in statement for key in table)
+        and not _told(table, statement)
         and all(any(table.get(key) in results for key in inputs) for inputs, results in cases)
         for table in tables
     )

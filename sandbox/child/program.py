@@ -212,11 +212,12 @@ def _exit_status(ended: SystemExit) -> int:
 
 def _load(code: types.CodeType, module: types.ModuleType, entry_point: str) -> Any:
     """Run the source and return its entry point: a name in the module, or a method written as
-    `Class().method`.
+    `Class().method`. Of several lines, the first one that the module has counts.
     """
     try:
         exec(code, module.__dict__)
-        name, _, method = entry_point.partition("().")
+        names = [line.partition("().") for line in entry_point.split("\n")]
+        name, _, method = next((each for each in names if hasattr(module, each[0])), names[0])
         target = getattr(module, name)
         return getattr(target(), method) if method else target
     except BaseException as error:

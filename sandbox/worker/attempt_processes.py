@@ -68,9 +68,17 @@ class AttemptProcesses:
         return each if self.limits.total_cpu_s is None else min(each, self.limits.total_cpu_s)
 
     def header(self) -> bytes:
+        """Return what the program's process needs before the tests: entry point and source.
+
+        A function to call may also be a method of a class `Solution`, and the reverse, as in the
+        harnesses of APPS and LiveCodeBench.
+        """
+        entry, method = self.job["entry"] or "", "Solution()."
+        if self.job["style"] == "call":
+            other = entry.removeprefix(method) if entry.startswith(method) else method + entry
+            entry += f"\n{other}"
         return b"".join(
-            frame(text.encode("utf-8", "surrogatepass"))
-            for text in (self.job["entry"] or "", self.job["source"])
+            frame(text.encode("utf-8", "surrogatepass")) for text in (entry, self.job["source"])
         )
 
     @contextlib.contextmanager

@@ -76,19 +76,23 @@ def test_an_invalid_line_has_an_answer_of_its_own_and_costs_no_other() -> None:
         line("tests", "f = abs", {"style": "unittest", "entry_point": "f", "tests": [5]}),
         line("limits", "f = abs", ADD | {"limits": {"memory": 100}}),
         line("shown", "f = abs", ADD | {"visible_tests": "abc"}),
+        line("checker", "f = abs", ADD | {"checker": "def check(:"}),
+        line("cases", "f = abs", CHECK | {"style": "unittest", "tests": ["class T(:"]}),
         '{"id": "deep", "source": "", "problem": ' + "[" * 5000 + "]" * 5000 + "}",
         line("y", "print(input())", ECHO),
     ]
     completed = judge(lines)
     answers = [json.loads(answer) for answer in completed.stdout.splitlines()]
     assert completed.returncode == 0
-    assert [answer["verdict"] for answer in answers] == ["INVALID"] * 6 + ["AC"]
-    assert [answer.get("line") for answer in answers] == [1, 3, 4, 5, 6, 7, None]
-    assert [answer.get("key") for answer in answers[1:5]] == [
+    assert [answer["verdict"] for answer in answers] == ["INVALID"] * 8 + ["AC"]
+    assert [answer.get("line") for answer in answers] == [1, 3, 4, 5, 6, 7, 8, 9, None]
+    assert [answer.get("key") for answer in answers[1:7]] == [
         "tests",
         "tests[0]",
         "limits.memory",
         "visible_tests",
+        "checker",
+        "tests[0].source",
     ]
     assert answers[3]["fix"] == "did you mean 'memory_mb'?"
 

@@ -53,6 +53,11 @@ def test_each_completion_is_scored_with_its_components(tmp_path: Path) -> None:
     assert "expected 2 = measured 2 + masked 0 + failed 0 + omitted 0" in printed
 
 
+def test_a_tag_that_no_task_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"no problem has the tag 'mats', did you mean 'maths'"):
+        scores(tmp_path, SQUARE | {"gated": True}, [("square", RIGHT)], "reward.by.mats.style=1.0")
+
+
 def test_a_task_is_found_by_the_id_that_its_file_has(tmp_path: Path) -> None:
     problem = SQUARE | {"problem_id": "own/square"}
     rows, _ = scores(tmp_path, problem, [("own/square", RIGHT), ("tasks/own/square", WRONG)])

@@ -7,7 +7,10 @@ import time
 from pathlib import Path
 
 import dagster as dg
+import numpy as np
 import pytest
+from safetensors.numpy import save
+from tokenizers import Tokenizer, models
 
 from pipelines.schedules import nightly_retraining
 from pipelines.sensors.checkpoints import new_checkpoint
@@ -33,13 +36,13 @@ def look(
     return result
 
 
-def put(home_builder: HomeBuilder, name: str = "my model", weights: bytes = b"weights") -> Path:
+def put(home_builder: HomeBuilder, name: str = "my model", weight: float = 0.0) -> Path:
     folder = home_builder.run_context.home.inbox / name
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in (
         ("config.json", b"{}"),
-        ("tokenizer.json", b"{}"),
-        ("model.safetensors", weights),
+        ("tokenizer.json", Tokenizer(models.BPE()).to_str().encode()),
+        ("model.safetensors", save({"weight": np.full(2, weight)})),
     ):
         (folder / file).write_bytes(content)
     return folder
@@ -67,8 +70,8 @@ def test_other_weights_under_the_same_name_are_another_checkpoint(
 ) -> None:
     keys = []
     cursor = None
-    for weights in (b"weights", b"other weights"):
-        put(home_builder, weights=weights)
+    for weight in (0.0, 1.0):
+        put(home_builder, weight=weight)
         for _ in range(2):
             seen = look(new_checkpoint, home_builder, instance, cursor)
             cursor = seen.cursor

@@ -39,6 +39,21 @@ def ids(loaded: LoadedRows) -> list[str]:
     return [problem.problem_id.removeprefix("mine/") for problem in loaded.problems]
 
 
+@pytest.mark.parametrize(
+    ("column", "row"),
+    [
+        ("column checker", {"checker": "def check(:"}),
+        ("column tests: test 0", {"style": "unittest", "tests": [{"source": "class T(:"}]}),
+    ],
+)
+def test_code_that_is_no_python_names_its_column(
+    tmp_path: Path, column: str, row: dict[str, Any]
+) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text(json.dumps(ROW | {"entry_point": "f"} | row))
+    assert load("mine", file).rejected[0].reason.startswith(f"{column} is no Python")
+
+
 def test_a_truncated_parquet_is_refused_by_name(tmp_path: Path) -> None:
     file = parquet(tmp_path / "mine.parquet", ROWS)
     file.write_bytes(file.read_bytes()[:-20])

@@ -31,6 +31,19 @@ def test_json_text_in_a_table_is_read(tmp_path: Path) -> None:
     assert problem.limits.wall_s == 3.0
 
 
+@pytest.mark.parametrize(
+    "tests",
+    [
+        {"args": [[2]], "expected": [4]},
+        json.dumps({"args": [[2]], "expected": [4]}),
+        json.dumps({"args": {"0": [2]}, "expected": {"0": 4}}),
+    ],
+)
+def test_a_table_of_tests_is_read(tmp_path: Path, tests: Any) -> None:
+    pq.write_table(table("a", tests=tests), tmp_path / "rows.parquet")
+    assert load("mine", tmp_path).problems[0].tests == ({"args": [2], "expected": 4},)
+
+
 def test_broken_json_text_names_its_column(tmp_path: Path) -> None:
     pq.write_table(table("a", tests="[1,"), tmp_path / "rows.parquet")
     assert "column tests: broken JSON" in load("mine", tmp_path).rejected[0].reason

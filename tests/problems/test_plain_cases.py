@@ -12,6 +12,8 @@ from problems.verification.plain_cases import CONTRADICTION, TABLE, plain_fault
 TESTS = ({"args": [2], "expected": 4}, {"args": [0], "expected": 0}, {"args": [-3], "expected": -6})
 NEXT = ({"args": ["red"], "expected": "green"}, {"args": ["green"], "expected": "red"})
 
+MONTHS = ({"args": ["Jan"], "expected": 31}, {"args": ["Feb"], "expected": 28})
+
 
 def reason(tests: tuple[dict[str, Any], ...], solution: str = "", **changes: Any) -> str | None:
     values: dict[str, Any] = {"statement": "Write f(x).", "style": "call", "entry_point": "f"}
@@ -82,6 +84,7 @@ def test_a_table_of_the_tests_is_no_reference(solution: str) -> None:
         (TESTS, "def f(x):\n    return 4 if x == 2 else 0 if x == 0 else -6", "4 for 2, 0 for 0."),
         (NEXT, "def f(x):\n    return {'red': 'green', 'green': 'red'}[x]", "After red is green."),
         (NEXT, "def f(x):\n    return {'red': 'green', 'green': 'red', 'off': 'off'}[x]", "Next."),
+        (MONTHS, "def f(x):\n    return {'Jan': 31, 'Feb': 28}[x]", "Days of a month."),
         (TESTS, "def f(x):\n    return dict([(2, 4), (0, 0), (-3, -6), (1, 2)])[x]", ""),
         (NEXT, "A, B = ['red', 'green'], [1, 2]\ndef f(x):\n    return A[B[A.index(x)] % 2]", ""),
     ],

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save
+from tokenizers import Tokenizer, models
 
 from artifacts.store import Store
 from resources.home import Home
@@ -18,8 +22,8 @@ def folder(path: Path, **config: object) -> Path:
     (path / "config.json").write_text(
         json.dumps({"model_type": "qwen2"} | config), encoding="utf-8"
     )
-    (path / "model.safetensors").write_bytes(b"weights")
-    (path / "tokenizer.json").write_text("{}", encoding="utf-8")
+    (path / "model.safetensors").write_bytes(save({"weight": np.zeros(2, np.float32)}))
+    (path / "tokenizer.json").write_text(Tokenizer(models.BPE()).to_str(), encoding="utf-8")
     (path / "modeling.py").write_text("raise SystemExit('never run')", encoding="utf-8")
     return path
 
@@ -36,7 +40,7 @@ def test_equal_content_is_stored_once(tmp_path: Path) -> None:
     store, put = Store(tmp_path / "home"), folder(tmp_path / "mine")
     first = import_checkpoint(store, put)
     assert import_checkpoint(store, put) == first
-    (put / "model.safetensors").write_bytes(b"other weights")
+    (put / "model.safetensors").write_bytes(save({"weight": np.ones(2, np.float32)}))
     assert import_checkpoint(store, put).manifest.name != first.manifest.name
 
 
@@ -52,6 +56,24 @@ def test_an_incomplete_checkpoint_is_refused(tmp_path: Path, lacking: str, messa
     put = folder(tmp_path / "mine")
     (put / lacking).unlink()
     with pytest.raises(NoCheckpoint, match=message):
+        import_checkpoint(Store(tmp_path / "home"), put)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("model.safetensors", b"\x93 random bytes \xff"),
+        ("model.safetensors", save({"weight": np.zeros(99)})[:-8]),
+        ("tokenizer.json", b"{}"),
+        ("tokenizer.json", b"\xff"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_by_name(
+    tmp_path: Path, file: str, content: bytes
+) -> None:
+    put = folder(tmp_path / "mine")
+    (put / file).write_bytes(content)
+    with pytest.raises(NoCheckpoint, match=re.escape(str(put / file))):
         import_checkpoint(Store(tmp_path / "home"), put)
 
 

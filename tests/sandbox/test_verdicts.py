@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -22,6 +23,15 @@ SMALL = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=128, output_kb=64)
         (call("def f(a, b):\n    return a - b"), "WA"),
         (call("f = lambda a, b: sum((a, b))"), "AC"),
         (call("class f:\n    def __new__(cls, a, b):\n        return a + b"), "AC"),
+        (call("class Solution:\n    def f(self, a, b):\n        return a + b"), "AC"),
+        (replace(call("def f(a, b):\n    return a + b"), entry_point="Solution().f"), "AC"),
+        (call("class Solution:\n    def g(self, a, b):\n        return a + b"), "RE"),
+        (
+            asserting(
+                "class Solution:\n    def f(self, x):\n        return x", "assert candidate(1) == 1"
+            ),
+            "RE",
+        ),
         (call("def f(a, b):\n    raise ValueError('no')"), "RE"),
         (call("def g(a, b):\n    return a + b"), "RE"),
         (call("def f(a, b)\n    return a + b"), "CE"),
