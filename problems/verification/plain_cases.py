@@ -113,7 +113,7 @@ def _is_table(solution: str, inputs: list[set[str]], statement: str) -> bool:
     """
     if (tree := tree_of(solution)) is None:
         return False
-    keys = {repr(key) for node in ast.walk(tree) for key in _keys(node)}
+    keys = {repr(key) for key in _keys(tree)}
     known = set[str]().union(*inputs)
     missing = sum(not keys & each for each in inputs)
     named = missing == 0 or (missing == 1 and len(keys) >= MIN_KEYS and _only_compares(tree))
@@ -169,19 +169,31 @@ def _value(node: ast.AST) -> Any:
         return None
 
 
-def _keys(node: ast.AST) -> Iterator[Any]:
-    """Yield the plain values that a node of a program tells inputs apart by."""
-    match node:
-        case ast.Dict(keys=keys):
-            parts = [key for key in keys if key]
-        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-            parts = [left, right]
-        case ast.MatchValue(value=value):
-            parts = [value]
-        case _:
-            parts = []
-    for part in parts:
-        try:
-            yield ast.literal_eval(part)
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            continue
+def _keys(tree: ast.AST) -> Iterator[Any]:
+    """Yield the plain values that a program tells inputs apart by, but not their parts, and no
+    plain result.
+    """
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        results: list[ast.expr] = []
+        match node:
+            case ast.Dict(keys=keys, values=results):
+                told_apart = [key for key in keys if key]
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                told_apart = [left, right]
+            case ast.MatchValue(value=value):
+                told_apart = [value]
+            case ast.Return(value=ast.expr() as result):
+                told_apart, results = [], [result]
+            case _:
+                waiting += ast.iter_child_nodes(node)
+                continue
+        for part in (*told_apart, *results):
+            try:
+                literal = ast.literal_eval(part)
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                waiting.append(part)
+            else:
+                if part in told_apart:
+                    yield literal

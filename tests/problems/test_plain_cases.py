@@ -93,3 +93,14 @@ def test_a_program_that_computes_or_has_the_statements_table_is_a_reference(
     tests: tuple[dict[str, Any], ...], solution: str, statement: str
 ) -> None:
     assert reason(tests, solution, statement=statement) is None
+
+
+def test_a_table_of_mappings_is_no_reference() -> None:
+    tests = (
+        {"args": [{"a": 1}], "expected": {"b": 2}},
+        {"args": [{"c": 3}], "expected": {"d": 4}},
+    )
+    solution = (
+        "def f(x):\n    if x == {'a': 1}: return {'b': 2}\n    if x == {'c': 3}: return {'d': 4}"
+    )
+    assert reason(tests, solution) == TABLE
