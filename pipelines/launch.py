@@ -46,7 +46,7 @@ from rewards.own import reward_of
 from sandbox.sandbox import Sandbox
 
 RESTARTS = 2  # of a worker that a signal ended
-SAMPLE_S = 4.0  # seconds between two samples of memory
+SAMPLE_S = 4.0  # seconds between two samples of minutes and memory
 INTERRUPTED = 130
 TALK = """Talk to the champion: `ratchet serve`, then in another terminal
   curl -s localhost:8000/v1/chat/completions -H 'content-type: application/json' \\
@@ -275,17 +275,17 @@ def _print_news(view: View, console: Console) -> None:
 
 class ResourceSampler:
     """Writes memory and minutes of a run into its record every few seconds, so a kill loses only
-    these. Reading a large process's memory takes the kernel long, so it may cost 1 % of the time.
+    these. Reading a large process's memory takes the kernel long, so it may cost 1 % of a core.
     """
 
     def __init__(self, pipeline_run: PipelineRun, *, counts: bool = True) -> None:
         """counts: add the minutes to the record; only for the process that started the run."""
         self.pipeline_run, self.counts = pipeline_run, counts
-        self.sampled_at, self.pause_s = time.monotonic(), SAMPLE_S
+        self.sampled_at, self.reads_memory_at = time.monotonic(), 0.0
 
     def sample(self, view: View) -> None:
         """Write a sample if it is time for one; a database that is away costs only this one."""
-        if time.monotonic() - self.sampled_at >= self.pause_s:
+        if time.monotonic() - self.sampled_at >= SAMPLE_S:
             with suppress(LedgerUnreachable):
                 self._sample(view)
 
@@ -293,7 +293,10 @@ class ResourceSampler:
         now = time.monotonic()
         if (record := self.pipeline_run.stored) is None:
             return
-        view.memory_gib = pss_bytes(run_processes(str(self.pipeline_run.folder))) / 2**30
+        if now >= self.reads_memory_at:
+            begun = time.thread_time()  # not the clock: on a busy machine a read takes a minute
+            view.memory_gib = pss_bytes(run_processes(str(self.pipeline_run.folder))) / 2**30
+            self.reads_memory_at = now + 100 * (time.thread_time() - begun)
         view.peak_gib = max(record.peak_pss_gib, view.memory_gib)
         if self.counts:
             minutes = record.minutes + (now - self.sampled_at) / 60
@@ -301,7 +304,6 @@ class ResourceSampler:
                 peak_pss_gib=round(view.peak_gib, 2), minutes=round(minutes, 4)
             )
         self.sampled_at = now
-        self.pause_s = max(SAMPLE_S, 100 * (time.monotonic() - now))
 
 
 def explain_failure(folder: Path, code: int) -> None:

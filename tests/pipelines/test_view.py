@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from artifacts.json_lines import line_of
 from assets.stages import STAGES
+from pipelines import launch
 from pipelines.watch.curve import BLANK, curve
 from pipelines.watch.view import StageRow, View
 from resources.home import Home
@@ -93,3 +96,22 @@ def test_plain_text_shows_slow_progress_every_minute(tmp_path: Path) -> None:
             file.write(line_of(line.model_dump()))
     shown = [re.findall(r"(\d+) of 100", text) for text in view.follow()]
     assert shown == [["90"], ["92"]]
+
+
+def test_minutes_are_counted_where_reading_the_memory_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(processes: object) -> int:
+        time.sleep(0.1)
+        return 1
+
+    monkeypatch.setattr(launch, "pss_bytes", slow)
+    monkeypatch.setattr(launch, "SAMPLE_S", 0.0)
+    pipeline_run = open_test_run(Home(tmp_path).runs, "chain-0001")
+    sampler, view = launch.ResourceSampler(pipeline_run), View(tmp_path, "a busy machine")
+    counted = []
+    for _ in range(2):
+        sampler.sample(view)
+        time.sleep(0.1)
+        counted.append(pipeline_run.record.minutes)
+    assert counted[1] > counted[0]
