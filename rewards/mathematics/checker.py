@@ -35,6 +35,7 @@ _SCIENTIFIC = re.compile(
 _THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})*,0\d\d(?:,\d{3})*(?![\d,]*\d)")
 _MIXED = re.compile(r"(?<![\w.^/])(\d+)\s+(\d+)/(\d+)(?![\w.!^])")
 CLOSE = 1e-3  # relative; math-verify rounds to six decimals, where all small numbers are equal
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 _PI = re.compile(r"(?<![\\A-Za-z])pi(?![A-Za-z])")
 # What math-verify evaluates while it parses.
 _DIVISION = re.compile(r"\\[dtc]?frac|\\div|[/:÷⁄]")
@@ -59,9 +60,10 @@ def accepted(reference: str, answer: str, statement: str = "", any_form: bool = 
     if same_text(reference, answer):
         return True
     (number, unit), (given_number, given_unit) = quantity(reference), quantity(answer)
-    if given_unit and (wanted := unit or asked(statement)):
-        if given_unit != wanted:
-            return False
+    wanted = unit or asked(statement)
+    if given_unit and wanted and given_unit != wanted:
+        return False
+    if (given_unit and wanted) or (_NUMBER.fullmatch(number) and _NUMBER.fullmatch(given_number)):
         reference, answer = number, given_number
         if same_text(reference, answer):
             return True

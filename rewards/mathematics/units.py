@@ -37,6 +37,8 @@ SPELLINGS = {
     "dollar": "dollar usd",
     "euro": "eur euro",
     "degree": "degree",
+    "celsius": "celsius centigrade",
+    "fahrenheit": "fahrenheit",
     "radian": "rad radian",
     "before noon": "am a.m.",
     "after noon": "pm p.m.",
@@ -82,7 +84,16 @@ def _any(words: dict[str, str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-_SIGNS = {r"\^\s*\{?\\circ\}?|°": " degree ", r"^\s*\\\$\s*([\d.,]+)$": r"\1 dollar"}
+_DEGREE = r"(?:\^\s*\{?\\circ\}?|°)"
+_LETTER = r"\s*(?:\\(?:text|mathrm|textrm)\s*\{{\s*)?{0}\b\s*\}}?"
+_SIGNS = {
+    _DEGREE + _LETTER.format("C"): " celsius ",
+    _DEGREE + _LETTER.format("F"): " fahrenheit ",
+    r"(?i:\bdegrees?\s+(celsius|centigrade|fahrenheit)\b)": r" \1 ",
+    _DEGREE: " degree ",
+    r"\\Omega\b|Ω": " ohm ",
+    r"^\s*\\\$\s*([\d.,]+)$": r"\1 dollar",
+}
 _FONT = re.compile(r"\\(?:text|textbf|mbox|mathrm|mathbf)\s*\{([^{}]*)\}|\\[ ,;:!]|~")
 _UNIT = re.compile(
     r"(.*(?:[\d})]|\\pi))\s*\$?\s*\b(?=[a-z])(?!(?-i:[A-KM-Z]\b))"  # a capital is a variable

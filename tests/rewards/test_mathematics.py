@@ -156,6 +156,12 @@ def test_text_is_compared_without_fonts_but_letters_do_not_commute() -> None:
         ("3 kg", "3 kilograms", "", True),
         ("60 mph", "60 \\text{ miles per hour}", "", True),
         ("7 \\text{ p.m.}", "7 \\text{ a.m.}", "", False),
+        ("-3", "-3^\\circ C", "", True),
+        ("-3 °C", "-3", "", True),
+        ("-3 °C", "-3 degrees Celsius", "", True),
+        ("-3 °C", "-3 °F", "", False),
+        ("90^\\circ", "90^\\circ\\mathrm{C}", "", False),
+        ("5", "5 \\Omega", "", True),
         ("5m", "5m", "", True),  # a variable
         ("5M", "5 \\text{ m}", "", False),
     ],
