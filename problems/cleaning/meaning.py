@@ -52,12 +52,14 @@ class Near:
     """A gated task near a problem: its row, and the similarities of statements and programs.
 
     contained: the share of the task's program that is in the problem's, if it was computed.
+    alike: whether the programs do the same on wide inputs too, if that was tried.
     """
 
     gated: int
     statement: float
     program: float
     contained: float = 0.0
+    alike: bool = False
 
     @property
     def most(self) -> float:
@@ -144,8 +146,6 @@ class SimilarityLimits:
 
 ALONE = SimilarityLimits()  # where no program was run
 DOUBTED = SimilarityLimits(0.85, 0.9, 0.75)  # where the program fails the task's tests
-# Where it returns another value than they expect: a contrasting word is the reason.
-REFUTED = SimilarityLimits(0.85, 2.0, 0.75)
 
 
 def same_meaning(
@@ -163,8 +163,6 @@ def same_meaning(
     extra = (contrasts - others) + (others - contrasts)
     nouns = sum(count for word, count in extra.items() if word in _contrasts().nouns)
     different = extra.total() - nouns
-    if different and limits is REFUTED:
-        return False
     if words >= LONG:
         if extra.total() > max(1, (contrasts | others).total() / 3):
             return False

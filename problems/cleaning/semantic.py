@@ -16,10 +16,11 @@ from problems.cleaning.contamination import GatedIndex, Overlap
 from problems.cleaning.meaning import (
     ALONE,
     DOUBTED,
-    REFUTED,
     MeaningIndex,
     Near,
+    contrasts_in,
     first_program,
+    meaning,
     same_meaning,
 )
 from problems.cleaning.sketch import Sketch
@@ -28,11 +29,14 @@ from problems.schema import Problem
 from problems.syntax import code_tokens
 from sandbox.sandbox import Sandbox
 
-# Equal behaviour is a leak from these similarities on: of the statements, lower where each passes
-# the other's tests; or from this share of the task's program on, in canonical form.
-STATEMENT, STATEMENT_TESTED, CONTAINED = 0.7, 0.6, 0.85
-# Of functions that every course has: the similarity of statements, or the size of a copied program.
-COMMON_STATEMENT, COMMON_TOKENS = 0.8, 40
+# Equal behaviour is a leak from this similarity of the statements on, lower where each passes the
+# other's tests; or where wide inputs show no difference either: from a lower similarity on, or from
+# this share of the task's program on, in canonical form.
+STATEMENT, STATEMENT_TESTED, STATEMENT_ALIKE, CONTAINED = 0.7, 0.6, 0.5, 0.85
+OF_WORDS = ("near statement", "words in a row")
+# Of functions that every course has: the similarity of statements, lower where wide inputs show no
+# difference, or the size of a copied program.
+COMMON_STATEMENT, COMMON_ALIKE, COMMON_TOKENS = 0.8, 0.7, 40
 
 
 @dataclass
@@ -43,6 +47,8 @@ class SemanticIndex:
     model: str = ""
     _meanings: MeaningIndex = field(init=False, repr=False)
     _common: dict[str, str] = field(init=False, repr=False, default_factory=dict)  # by task
+    # Ids of problems and tasks that were seen to differ: on an input, and by a contrasting word.
+    apart: set[tuple[str, str]] = field(init=False, repr=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._meanings = MeaningIndex(self.gated, self.model)
@@ -66,6 +72,13 @@ class SemanticIndex:
             [(problem, self.gated[near.gated]) for problem, near in candidates], sandbox
         )
         self._find_common(candidates, behaviours, sandbox)
+        self.apart |= {
+            (problem.problem_id, gated.problem_id)
+            for (problem, near), behaviour in zip(candidates, behaviours, strict=True)
+            if behaviour.refuted or behaviour.disagreement
+            for gated in [self.gated[near.gated]]
+            if contrasts_in(meaning(problem)) != contrasts_in(meaning(gated))
+        }
         return list(self._judged(self._measured(candidates, behaviours, sandbox), behaviours))
 
     def _measured(
@@ -74,8 +87,8 @@ class SemanticIndex:
         behaviours: Sequence[Behaviour],
         sandbox: Sandbox,
     ) -> list[tuple[Problem, Near]]:
-        """Add the share of the task's program where both do the same; 0 for one that is no copy,
-        because an input outside the tests' range tells the two apart.
+        """Add the share of the task's program where both do the same, and whether inputs outside
+        the tests' range tell the two apart, where that decides.
         """
         result = [
             (problem, replace(near, contained=self._meanings.contained(problem, near.gated)))
@@ -83,11 +96,17 @@ class SemanticIndex:
             else (problem, near)
             for (problem, near), behaviour in zip(candidates, behaviours, strict=True)
         ]
-        copies = [at for at, (_, near) in enumerate(result) if near.contained >= CONTAINED]
-        pairs = [(result[at][0], self.gated[result[at][1].gated]) for at in copies]
-        for at, alike in zip(copies, alike_everywhere(pairs, sandbox), strict=True):
-            if not alike:
-                result[at] = result[at][0], replace(result[at][1], contained=0.0)
+        doubted = [
+            at
+            for at, (_, near) in enumerate(result)
+            if behaviours[at].same
+            and (
+                near.contained >= CONTAINED or STATEMENT_ALIKE <= near.statement < COMMON_STATEMENT
+            )
+        ]
+        pairs = [(result[at][0], self.gated[result[at][1].gated]) for at in doubted]
+        for at, alike in zip(doubted, alike_everywhere(pairs, sandbox), strict=True):
+            result[at] = result[at][0], replace(result[at][1], alike=alike)
         return result
 
     def _find_common(
@@ -138,18 +157,19 @@ def judge(
     """
     if behaviour.same:
         if common:
-            copied = near.contained >= CONTAINED and _tokens(gated) >= COMMON_TOKENS
-            return "same behaviour", copied or near.statement >= COMMON_STATEMENT
+            copied = near.alike and near.contained >= CONTAINED and _tokens(gated) >= COMMON_TOKENS
+            least = COMMON_ALIKE if near.alike else COMMON_STATEMENT
+            return "same behaviour", copied or near.statement >= least
         if same_meaning(problem, gated, near.statement, DOUBTED):
             return "same behaviour", True
         both = behaviour.mine is behaviour.theirs
         return "same behaviour", (
             near.statement >= (STATEMENT_TESTED if both else STATEMENT)
-            or near.contained >= CONTAINED
+            or (near.alike and (near.contained >= CONTAINED or near.statement >= STATEMENT_ALIKE))
         )
-    limits = REFUTED if behaviour.refuted else DOUBTED if behaviour.failed else ALONE
+    limits = DOUBTED if behaviour.failed else ALONE
     if same_meaning(problem, gated, near.statement, limits):
-        return "same meaning", not behaviour.different
+        return "same meaning", not (behaviour.different or behaviour.refuted)
     return None
 
 
@@ -177,5 +197,12 @@ class BothIndexes:
         """
         lexical = self.lexical
         overlaps = lexical.overlaps_of(problems, own) if own else lexical.overlaps(problems)
-        leaks = {overlap.problem_id for overlap in overlaps if overlap.leak}
-        return overlaps + self.semantic.overlaps(problems, sandbox, () if every else leaks)
+        # Words of a statement are no evidence where a run tells the two apart.
+        sure = {one.problem_id for one in overlaps if one.leak and one.kind not in OF_WORDS}
+        found = self.semantic.overlaps(problems, sandbox, () if every else sure)
+        pairs = [(one, (one.problem_id, one.gated_id)) for one in overlaps]
+        apart = self.semantic.apart
+        return [
+            replace(one, leak=False) if one.kind in OF_WORDS and pair in apart else one
+            for one, pair in pairs
+        ] + found

@@ -16,7 +16,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, pairwise
+from itertools import chain, combinations, islice, pairwise, repeat
 from typing import Any
 
 from artifacts.parsing import parse
@@ -31,6 +31,7 @@ FORM = {"is", "names", "fields", "shape"}  # facts that no generated input chang
 EDGES: tuple[Any, ...] = (0, 1, -1, 2, "", "a", [], (), 0.0, 0.5, -1.0)
 WIDE_EDGES = (10, 100, 1000, -10, "A", " ", "aA", "é", "a b", "1", 1.5, 1e-3, -0.5, True, False)
 SHIFTED = 0.15  # share of the draws of a sequence of numbers that move all of them
+BOUNDS = 3  # at most one generated input of so many has a number at a bound by a list
 GROWN = 0.6  # share of wide draws that vary a generated input again
 LONG_NUMBER = re.compile(r"\d{6}")  # a loop over so many takes long
 LONGEST = 1000  # characters of a wide input, as JSON; more if the tests have more
@@ -72,11 +73,14 @@ def generate_inputs(problem: Problem, count: int, *, wide: bool = False) -> list
     longest = max(LONGEST, *map(len, texts))
     long_numbers = any(map(LONG_NUMBER.search, texts))
     result: list[Input] = []
-    for _ in range(DRAWS * count):
-        grown = wide and rng.random() < GROWN
-        candidate = vary([*known, *result] if grown else known, rng, edges)
+    bounds = islice(_at_bounds(known) if problem.kind.has_entry_point else (), DRAWS * count)
+    drawn = (
+        vary([*known, *result] if wide and rng.random() < GROWN else known, rng, edges)
+        for _ in range(DRAWS * count)
+    )
+    for candidate, most in chain(zip(bounds, repeat(count // BOUNDS)), zip(drawn, repeat(count))):
         if (
-            len(result) < count
+            len(result) < most
             and all(
                 fact in seen or fact[:-1] in varies or (wide and FORM.isdisjoint(fact))
                 for fact in facts(candidate)
@@ -151,15 +155,37 @@ def _shifted(value: Any, others: Sequence[Any], rng: random.Random) -> Any:
     Tests seldom have all elements on the other side of a threshold.
     """
     steps = [other for other in others if type(other) in (int, float)]
-    if (
-        not steps
-        or not isinstance(value, (list, tuple))
-        or not all(type(item) in (int, float) for item in value)
-        or rng.random() >= SHIFTED
-    ):
+    if not steps or not _are_numbers(value) or rng.random() >= SHIFTED:
         return None
     step = rng.choice(steps) * rng.choice((1, -1))
     return type(value)(item + step for item in value)
+
+
+def _at_bounds(known: Sequence[Input]) -> Iterator[Input]:
+    """Yield tests with a number that is a bound by a list beside it: its least difference, an end,
+    its sum or count. Only there does "less than" differ from "at most".
+    """
+    bounds: tuple[Callable[[Sequence[Any]], Any], ...] = (_least_gap, max, min, sum, len)
+    for bound in bounds:
+        for test in known:
+            args, kwargs = list(test["args"]), dict(test["kwargs"])
+            lists = [each for each in (*args, *kwargs.values()) if each and _are_numbers(each)]
+            for holder in (args, kwargs):
+                places: Any = range(len(args)) if holder is args else list(kwargs)
+                for place in places:
+                    value: Any = holder[place]
+                    if lists and type(value) in (int, float):
+                        holder[place] = type(value)(bound(lists[0]))
+                        yield {"args": [*args], "kwargs": {**kwargs}}
+                        holder[place] = value
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(type(item) in (int, float) for item in value)
+
+
+def _least_gap(numbers: Sequence[Any]) -> Any:
+    return min((after - before for before, after in pairwise(sorted(numbers))), default=0)
 
 
 def _another(

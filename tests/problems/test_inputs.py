@@ -120,3 +120,9 @@ def test_all_elements_cross_a_threshold_that_the_tests_have_among_the_arguments(
     threshold = problem([[1, 2, 4, 10], 100], [[1, 20, 4, 10], 5])
     inputs = [each["args"] for each in generate_inputs(threshold, 24)]
     assert any(min(values, default=0) > limit for values, limit in inputs)
+
+
+def test_a_number_is_tried_at_the_bounds_of_the_list_beside_it() -> None:
+    inputs = [each["args"] for each in generate_inputs(problem([[1, 5, 9], 20], [[2, 4], 1]), 24)]
+    assert [[1, 5, 9], 4] in inputs  # the least difference
+    assert [[1, 5, 9], 9] in inputs

@@ -61,6 +61,54 @@ def test_a_second_pass_compares_only_new_rows(
     assert find_leaks(ROWS, [LOW], unused, journal=journal) == both
 
 
+CLOSE = Problem(
+    "humaneval/0",
+    "humaneval",
+    "Check if in the given list of numbers any two numbers are closer to each other than the given "
+    "threshold.",
+    "call",
+    tuple({"args": [[1.0, 2.0, 3.9, 5.0], t], "expected": t > 1.0} for t in (0.3, 2.5, 0.05)),
+    entry_point="close",
+    solutions=(
+        "def close(v, t):\n    v = sorted(v)\n"
+        "    return any(b - a < t for a, b in zip(v, v[1:]))\n",
+    ),
+    gated=True,
+)
+ALIKE = {
+    "an input at the bound": (
+        CLOSE.statement.replace("than the", "than or as close as the"),
+        CLOSE.solutions[0].replace("<", "<="),
+    ),
+    "a test of the task": (
+        CLOSE.statement.replace("any two", "any two odd"),
+        "def close(v, t):\n    return 2 * t > 2.5\n",
+    ),
+    "a test of the task, and one more word": (
+        CLOSE.statement.replace("threshold.", "threshold, zeros not counted."),
+        "def close(v, t):\n    return len(v) > 9\n",
+    ),
+}
+
+
+@pytest.mark.slow
+def test_a_row_whose_program_differs_on_an_input_is_no_leak(sandbox: Sandbox) -> None:
+    rows = [
+        replace(CLOSE, problem_id=f"own/{at}", source="own", gated=False, tests=())
+        for at, _ in enumerate(ALIKE)
+    ]
+    rows = [
+        replace(row, statement=statement, solutions=(program,))
+        for row, (statement, program) in zip(rows, ALIKE.values(), strict=True)
+    ]
+    found = find_leaks(
+        [*rows, replace(rows[0], problem_id="own/same", statement=CLOSE.statement)],
+        [CLOSE],
+        sandbox,
+    )
+    assert [leak.verdict == "leak" for leak in found] == [False, False, False, True]
+
+
 @pytest.mark.slow
 def test_other_tasks_are_compared_anew(sandbox: Sandbox, tmp_path: Path) -> None:
     journal = tmp_path / "leaks.jsonl"
