@@ -56,9 +56,30 @@ LEAP = {
 }
 
 
+IN_HUMANEVALS_FORM = {
+    "task_id": "mine/7",
+    "prompt": 'from math import pi\n\n\ndef area(r):\n    """Return the area of a circle."""\n',
+    "canonical_solution": "    return pi * r**2\n",
+    "test": "def check(candidate):\n    assert round(candidate(1), 2) == 3.14\n",
+    "entry_point": "area",
+}
+
+
 def read(folder: Path, *rows: dict[str, Any]) -> LoadedRows:
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return load("mine", folder / "rows.jsonl")
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [IN_HUMANEVALS_FORM["canonical_solution"], "def area(r):\n    return pi * r**2\n"],
+)
+def test_tasks_in_humanevals_form_are_read(tmp_path: Path, sandbox: Sandbox, solution: str) -> None:
+    [problem] = read(tmp_path, IN_HUMANEVALS_FORM | {"canonical_solution": solution}).problems
+    assert problem.statement == "Return the area of a circle."
+    assert not problem.gated
+    [report] = sandbox.run([problem.job(problem.solutions[0], "job")])
+    assert report.verdict is Verdict.AC
 
 
 def track(folder: Path) -> Path:
