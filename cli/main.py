@@ -112,7 +112,8 @@ def _usage(error: Exception) -> str:
     if "\n" in message:  # the help itself
         return message
     command = context.command_path if context else "ratchet"
-    return f"error: {message.rstrip('.')}: see `{command} --help`"
+    see = " See" if message.endswith("?") else ": see"
+    return f"error: {message.rstrip('.')}{see} `{command} --help`"
 
 
 def user_errors() -> tuple[type[Exception], ...]:
