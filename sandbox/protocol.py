@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from sandbox.languages import LANGUAGES, PYTHON
+from sandbox.languages.language import COMPILING
 from sandbox.limits import LOAD, Limits
 from sandbox.reading import Invalid, Key, is_count, is_number, is_text, is_texts, near, read_keys
 from sandbox.styles import STYLES
@@ -29,6 +31,7 @@ __all__ = [
 
 GRACE_S = 60.0  # on top of all limits of a job
 FOLDER_GRACE_S = 300.0  # and for a zygote that imports the modules of a package folder
+COMPILE_GRACE_S = 6 * COMPILING.wall_s  # and for a compiler, with the language's example first
 
 Test = Any  # a test of a style: CallTest, StdioTest, AssertTest, UnittestTest or another style's
 RECORD_KEYS = {
@@ -52,6 +55,10 @@ PROBLEM_KEYS = {
     "checker": Key("Python source, as text", is_text),
     "packages": Key("a list of modules", is_texts),
     "in_place": Key("true or false", lambda value: isinstance(value, bool)),
+    "language": Key(
+        f"one of {', '.join((PYTHON, *LANGUAGES))}",
+        lambda value: is_text(value) and (value == PYTHON or value in LANGUAGES),
+    ),
     "visible_tests": Key("a whole number, at least 0", is_count),
 }
 
@@ -83,6 +90,7 @@ class Job:
     checker: str | None = None
     packages: tuple[str, ...] = ()  # that the problem needs; without them the job is not run
     in_place: bool = False  # `assert`: show changes to arguments; see sandbox/worker/in_place.py
+    language: str = PYTHON  # of the program, for `stdio`: Python or a name of sandbox/languages/
     # a folder of packages (`pip install --target`) in place of those of the settings
     package_folder: str = ""
     # Not 0: other draws of `random`, hash seed, clock, time zone and addresses; never for judging.
@@ -144,6 +152,7 @@ class Job:
             "checker": bool(self.checker),
             "in_place": self.in_place,
             "tolerance": self.tolerance is not None,
+            "language": self.language != PYTHON,
         }
         for option in given:
             if given[option] and option not in style.options:
@@ -151,6 +160,10 @@ class Job:
                 raise Invalid(
                     option, f"does not fit style {style.name}", f"it is for {' and '.join(names)}"
                 )
+        for name, least in LANGUAGES[self.language].least.items() if given["language"] else ():
+            if getattr(self.limits, name) < least:
+                reason = f"is less than {self.language} programs need"
+                raise Invalid(f"limits.{name}", reason, f"give at least {least}")
         if self.visible_tests > len(self.tests):
             reason = f"is {self.visible_tests} of {len(self.tests)} tests"
             raise Invalid("visible_tests", reason, "show at most as many as there are")
@@ -171,7 +184,7 @@ class Job:
             "id": self.job_id, "source": self.source, "style": self.style,
             "entry": self.entry_point, "prompt": self.prompt, "limits": vars(self.limits),
             "tolerance": self.tolerance, "compare": self.compare, "checker": self.checker,
-            "packages": list(self.packages), "in_place": self.in_place,
+            "packages": list(self.packages), "in_place": self.in_place, "language": self.language,
             "package_folder": self.package_folder, "seed": self.seed,
             "tests": [self._sent(at, test) for at, test in enumerate(self.tests)],
         }  # fmt: skip
@@ -189,6 +202,7 @@ class Job:
         """How long to wait for the answer: a worker that takes longer is broken."""
         clocks = sum(map(self.kind.clocks, self.tests))
         grace_s = GRACE_S + (FOLDER_GRACE_S if self.package_folder else 0.0)
+        grace_s += COMPILE_GRACE_S if self.language != PYTHON else 0.0
         return grace_s + self.limits.wall_s * clocks * 2
 
 

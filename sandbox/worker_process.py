@@ -26,7 +26,10 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from sandbox import folders
 from sandbox.isolation import levels, process_tree
+from sandbox.languages import LANGUAGES
+from sandbox.languages.language import Language
 from sandbox.limits import Limits
+from sandbox.protocol import Job, StdioTest
 from sandbox.seeding import hash_seed
 from sandbox.styles import STYLES
 from sandbox.styles.style import Style
@@ -34,16 +37,18 @@ from sandbox.verdict import Verdict
 from sandbox.wire import Frames, frame
 from sandbox.worker.attempt_processes import AttemptProcesses
 from sandbox.worker.messages import complete_rows
-from sandbox.worker.slot import READ_BYTES, Broken, LevelRefused, Slot
+from sandbox.worker.slot import ENVIRONMENT, READ_BYTES, Broken, LevelRefused, Slot
 
 LEAVE_S = 1.0  # time to clean up in when the owner is gone
 # attempts to start a zygote that is killed before it can say whether its isolation level holds
 STARTS = 3
-# Modules that the zygotes of each role import. A style with modules of its own is a role.
+# Modules that the zygotes of each role import. A style with modules of its own is a role, and so is
+# another language.
 PRELOADS: dict[str, tuple[str, ...]] = {
     "program": (),
     "judge": (),
     **{style.name: style.preload for style in STYLES.values() if style.preload},
+    **dict.fromkeys(LANGUAGES, ()),
 }
 # Slow to import: in a slot with a package folder, forks share what the zygote has imported.
 SLOW_IMPORTS = (
@@ -70,6 +75,7 @@ class Worker:
         Path(self.scratch).chmod(0o711)
         self.slots: dict[tuple[str, bool], Slot] = {}
         self.seed = 0  # of the current job
+        self.languages: set[str] = set()  # whose example has run here
         self.level = level
         self._slot("program")
 
@@ -89,6 +95,8 @@ class Worker:
         known = _modules(folder) if folder else self.packages
         if absent := [name for name in job["packages"] if name not in known]:
             return self._lacking(job, absent)
+        if (language := LANGUAGES.get(job["language"])) and (why := self._refuses(language)):
+            return self._lacking(job, list(language.needs), why)
         style = STYLES[job["style"]]
         slots = [self._program_slot(style, job)]
         denied = slots[0].denied
@@ -134,9 +142,29 @@ class Worker:
         above = Path(folder).parents if self.level == "bare" and levels.has_own_uid("bare") else ()
         return Path(folder).is_dir() and all(path.stat().st_mode & 0o001 for path in above)
 
-    def _lacking(self, job: dict[str, Any], absent: list[str]) -> dict[str, Any]:
-        """Return the report of a job whose packages are missing here; the program is not run."""
-        why = (
+    def _refuses(self, language: Language) -> str:
+        """Return why programs in this language do not run here; "" where its example does."""
+        if language.name in self.languages:
+            return ""
+        test, limits = StdioTest("42", "42"), Limits(wall_s=20.0, cpu_s=10.0)
+        example = Job("", language.example, "stdio", (test,), limits=limits, language=language.name)
+        self.languages.add(language.name)
+        report = self.judge(json.loads(example.payload))
+        if report["verdict"] == Verdict.AC:
+            return ""
+        self.languages.discard(language.name)
+        return (
+            f"not measured: the problem needs {' and '.join(language.needs)}, and no "
+            f"{language.title} program runs here: install it for all users, in "
+            f"{ENVIRONMENT['PATH']} (an example ended with {report['verdict']} {report['detail']})"
+        )
+
+    def _lacking(self, job: dict[str, Any], absent: list[str], why: str = "") -> dict[str, Any]:
+        """Return the report of a job that needs what is missing here; the program is not run.
+
+        absent: names of packages, or with `why` of a language's programs.
+        """
+        why = why or (
             f"not measured: the problem needs {', '.join(absent)}, which programs here "
             "cannot import; install and name it in the sandbox's packages"
         )
@@ -150,6 +178,8 @@ class Worker:
 
     def _program_slot(self, style: Style, job: dict[str, Any]) -> Slot:
         texts = [job["source"]]
+        if job["language"] in LANGUAGES:
+            return self._slot(job["language"])
         if style.shared:
             texts += [text for test in job["tests"] for text in test.values()]
         return self._slot(
@@ -194,6 +224,7 @@ class Worker:
                 number,
                 self.scratch,
                 judge=role == "judge",
+                language=LANGUAGES.get(role),
                 shows_machine=role in STYLES and STYLES[role].shared,
                 package_folder=folder,
                 seed=self.seed,

@@ -46,7 +46,7 @@ LOADS = {dis.opmap["LOAD_NAME"]: 0, dis.opmap["LOAD_GLOBAL"]: 1}
 Space = dict[str, Any]
 
 
-def judge() -> NoReturn:
+def run(_: str) -> NoReturn:
     """Entry point of a judge process; never returns."""
     send(b"S")
     first, *frames = read_request()

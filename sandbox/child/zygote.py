@@ -83,7 +83,7 @@ class Zygote:
         self.shows_machine = config["shows_machine"]
         self.run, self.control, self.in_force = run, control, in_force
         self.uid = config["uid"] if levels.has_own_uid(self.level) else None
-        self.readable = [config["package_path"], *config["packages"].values()]
+        self.readable = [config["package_path"], *config["packages"].values(), *config["shown"]]
         self.rules = (
             levels.file_rules(self.readable, os.environ["TMPDIR"]) if self.level == "bare" else None
         )
@@ -336,17 +336,6 @@ def _without_stderr() -> Iterator[None]:
         os.close(nothing)
 
 
-def _role(*, judge: bool) -> Callable[[str], NoReturn]:
-    """Return the entry point for this zygote's processes. For programs, the judge's modules are not
-    imported: each of their pages would add to the cost of a fork.
-    """
-    if not judge:
-        return program.run
-    from sandbox.child import judge_process
-
-    return lambda _: judge_process.judge()
-
-
 def main() -> None:
     config = json.loads(sys.argv[1])
     levels.die_with_parent(config["parent"])
@@ -356,7 +345,9 @@ def main() -> None:
     counted = control.recv(1) == levels.COUNTED
     config["seen"] = not counted or config["level"] != "root"
     control = _keep_low_descriptors_busy(control)
-    run = _role(judge=config["judge"])  # import now: our files are out of sight later
+    # Import the processes' entry point now: our files are out of sight later. Modules of other
+    # roles are not imported: each of their pages would add to the cost of a fork.
+    run = __import__(f"{program.__package__}.{config['runs']}", fromlist=["run"]).run
     if config["level"] == "bare":
         semaphores.refuse()
     try:
@@ -366,6 +357,7 @@ def main() -> None:
             counted=counted,
             watched=config["watched"],
             shows_machine=config["shows_machine"],
+            shown=config["shown"],
         )
         if listener is not None:
             try:

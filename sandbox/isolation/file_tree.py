@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from sandbox.isolation import machine
 from sandbox.isolation.libc import call
@@ -59,14 +60,14 @@ def visible() -> list[str]:
     return [path for path in [*system, *interpreter] if os.path.lexists(path)]
 
 
-def build_root(packages: dict[str, str], shows_machine: bool) -> None:
+def build_root(packages: dict[str, str], shows_machine: bool, shown: Sequence[str]) -> None:
     """Build a read-only root from a few bind mounts. Only /scratch is writable; /tmp and similar
     paths link to it.
     """
     call("mount", None, b"/", None, _REC | _PRIVATE, None)
     root = "/proc"  # exists everywhere, and no path to be shown is below it
     _mount_tmpfs(root, _NOSUID, "mode=755,size=1m")
-    for path in visible():
+    for path in [*visible(), *shown]:
         if os.path.islink(path) and path.count("/") == 1:
             os.symlink(os.readlink(path), root + path)
         else:

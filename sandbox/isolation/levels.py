@@ -102,6 +102,7 @@ def enter(
     counted: bool,
     watched: Sequence[int] = (),
     shows_machine: bool = False,
+    shown: Sequence[str] = (),
 ) -> tuple[str, int | None]:
     """Confine this process. With namespaces this returns in a child, which is pid 1; the parent
     stays, and ends when the child does.
@@ -110,6 +111,7 @@ def enter(
     counted: whether a cgroup counts usage.
     watched: calls that the listener is told about.
     shows_machine: with namespaces, programs see more of a machine (sandbox/isolation/machine.py).
+    shown: further files and folders that programs may read.
     Returns the measures in force, in words, and the listener's descriptor for refused calls, if the
     kernel provides one.
     """
@@ -126,7 +128,7 @@ def enter(
         _outlive(pid)
     die_with_parent(0)  # the parent is outside the new pid namespace, so its pid shows as 0 here
     sockets = shows_machine and machine.start_loopback()
-    build_root(packages, shows_machine)
+    build_root(packages, shows_machine, shown)
     _set_constant_rlimits()
     call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
     _keep_capabilities({_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE})

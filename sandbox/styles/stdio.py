@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 
 from sandbox.reading import Key, is_text
@@ -10,6 +11,7 @@ from sandbox.verdict import Verdict
 from sandbox.worker.attempt import Attempt
 from sandbox.worker.checker import Checker
 from sandbox.worker.compare import same_output
+from sandbox.worker.executable import Executable
 from sandbox.worker.messages import Result, exception, row
 from sandbox.worker.watch import Stop, Watch
 
@@ -29,24 +31,33 @@ class StdioAttempt(Attempt):
 
     def run(self) -> list[Result]:
         self.checker = Checker(self.processes, b"stdio")
+        with closing(Executable(self.processes)) as executable:
+            fault = executable.compile()
+            results = [fault] if fault else self._results(executable)
+        results = self.checker.decide(results)
+        self.unusable = self.checker.unusable
+        return results
+
+    def _results(self, executable: Executable) -> list[Result]:
         results: list[Result] = []
         limits = self.processes.limits
         for at, test in enumerate(self.tests):
             stdin, want = (
                 test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout")
             )
+            request, more = executable.request, executable.handles()
             with self.processes.started(
-                "stdio", self.processes.header(), 1, stdin=stdin, limits=limits
+                "stdio", request, 1, stdin=stdin, limits=limits, more=more
             ) as watch:
-                results.append(row(*self._decide(watch, at, stdin, want), watch))
+                results.append(row(*self._decide(watch, at, stdin, want, executable), watch))
                 limits = watch.remaining_limits()
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
-        results = self.checker.decide(results)
-        self.unusable = self.checker.unusable
         return results
 
-    def _decide(self, watch: Watch, at: int, stdin: bytes, want: bytes) -> tuple[Verdict, str]:
+    def _decide(
+        self, watch: Watch, at: int, stdin: bytes, want: bytes, executable: Executable
+    ) -> tuple[Verdict, str]:
         status = watch.exit()
         if isinstance(status, Stop):
             return status.verdict, status.detail
@@ -56,8 +67,7 @@ class StdioAttempt(Attempt):
         if status != 0:
             if messages and messages[0][:1] == b"X":
                 return exception(messages[0][1:])
-            stop = watch.ending(status)
-            return stop.verdict, stop.detail
+            return executable.ending(watch, status)
         got = bytes(watch.printed)
         if self.job["checker"]:
             return self.checker.store(at, stdin, got, want)
@@ -80,6 +90,6 @@ STYLE = Style(
     expecting=lambda test_input, output: test_input | {"stdout": output},
     example='{"stdin": "1", "stdout": "2"}',
     compares=("exact", "tokens", "loose"),
-    options=("checker", "tolerance"),
+    options=("checker", "tolerance", "language"),
     has_entry_point=False,
 )

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,12 +42,16 @@ class AttemptProcesses:
             owner,
             judges,
         )
-        slot = self.slot = slots[0]
+        self.slot = slots[0]
         self.runs = len(job["tests"])  # parts of the job that have the limits of one test each
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to count. What ran before, such as a compiler, does not count."""
         self.cpu_s = 0.0
         self.peak_bytes = 0
-        self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
-        slot.limit(limits)
+        self._kills = self.slot.cgroup.oom_kills() if self.slot.cgroup else 0
+        self.slot.limit(self.limits)
 
     def ran_out_of_memory(self) -> bool:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
@@ -92,17 +96,20 @@ class AttemptProcesses:
         limits: Limits | None = None,
         answers: int | None = None,
         methods: int = 0,
+        more: Sequence[int] = (),
     ) -> Iterator[Watch]:
         """Start a program's process; nothing of it is left afterwards. Raises Broken if it cannot
         be set up.
 
         answers: the number of calls it answers, if that is all it does.
         methods: the number of unittest methods that it may report.
+        more: further descriptors of the process.
         """
         results, channel = os.pipe2(os.O_CLOEXEC)
         gate_inner, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
-        err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
+        separate = style in ("stdio", "compile")
+        err, err_inner = os.pipe2(os.O_CLOEXEC) if separate else (None, out_inner)
         for written in (out_inner, err_inner):
             os.fchmod(written, 0o622)  # a program with another uid may reopen it as /dev/stdout
         stdin_file = (
@@ -126,7 +133,7 @@ class AttemptProcesses:
             style,
             limits,
             tests,
-            [stdin_file, out_inner, err_inner, sealed_file(request), channel, gate_inner],
+            [stdin_file, out_inner, err_inner, sealed_file(request), channel, gate_inner, *more],
         )
         yield from self._until_the_end(watch)
 

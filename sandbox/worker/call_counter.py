@@ -67,17 +67,8 @@ HARMLESS |= {"open", "openat", *seccomp.ATTRIBUTES, *seccomp.LEFTOVERS}
 OWN = ("/scratch", "/tmp", "/var/tmp", "/dev/shm")  # as programs name them
 DEVICES = re.compile(r"/dev/(null|zero|full|u?random|tty|std(in|out|err)|fd(/\d+)?)$")
 PUBLIC = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/sys",
-    "/packages",
-)
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/sys", "/packages",
+)  # fmt: skip
 SECRET = re.compile(
     r"/etc/(g?shadow|sudoers|ssh/|ssl/private|krb5\.keytab|security/opasswd)|/usr/src/"
     r"|/sys/kernel/(debug|security)|.*/\.(ssh|aws|gnupg|netrc|kube|docker)\b"
@@ -138,6 +129,7 @@ class CallCounter:
         # Calls of exec, by process, that have not become another program yet.
         self._pending: Counter[int] = Counter()
         self._blind = False  # a path could not be read
+        self._ours = _OURS
         # The program has created symbolic links, so the text of a path no longer says where it
         # leads.
         self._linked = False
@@ -153,7 +145,7 @@ class CallCounter:
                 self._exec(pid)
             elif call == STARTS:
                 calls = self._pending.pop(pid, 0)
-                self._counts["exec"] += 0 if _executes_ours(pid) else calls
+                self._counts["exec"] += 0 if self._executes_ours(pid) else calls
             elif call == CONNECT:
                 self._counts["socket"] += self._connects(pid, arguments)
             elif call in DEVICE_NODES and arguments[DEVICE_NODES[call]] & KIND in DEVICE_KINDS:
@@ -178,7 +170,7 @@ class CallCounter:
         """
         for pid in list(self._pending):
             with contextlib.suppress(OSError):  # it has ended
-                ours = _executes_ours(pid)
+                ours = self._executes_ours(pid)
                 if ours or (ours is None and not self._namespaces):
                     del self._pending[pid]
 
@@ -194,11 +186,26 @@ class CallCounter:
         attempts = {"call": calls, "exec": counts["exec"] + pending, "socket": counts["socket"]}
         return attempts if blind else attempts | {"file": counts["file"]}
 
+    def expect(self, program: str | int) -> None:
+        """Do not count an exec of this program (a path or a descriptor): a process becomes it."""
+        status = os.stat(program)
+        self._ours = _OURS | {(status.st_dev, status.st_ino)}
+
+    def _executes_ours(self, pid: int) -> bool | None:
+        """Whether this process runs the interpreter, `uname` or what was expected. None if that
+        cannot be read.
+        """
+        try:
+            status = os.stat(f"/proc/{pid}/exe")
+        except PermissionError:
+            return None
+        return (status.st_dev, status.st_ino) in self._ours
+
     def _exec(self, pid: int) -> None:
         """Count an exec. A search along PATH makes many calls; each counts, unless the interpreter
         results.
         """
-        if _executes_ours(pid) is False:
+        if self._executes_ours(pid) is False:
             self._counts["exec"] += 1
         else:
             self._pending[pid] += 1
@@ -376,15 +383,6 @@ def _is(pid: int, number: str) -> bool:
     """Whether this process has that pid inside its namespace."""
     own = (line for line in lines(f"/proc/{pid}/status") if line.startswith(("NSpid:", "NStgid:")))
     return any(line.split()[-1] == number for line in own)
-
-
-def _executes_ours(pid: int) -> bool | None:
-    """Whether this process runs the interpreter or `uname`. None if that cannot be read."""
-    try:
-        status = os.stat(f"/proc/{pid}/exe")
-    except PermissionError:
-        return None
-    return (status.st_dev, status.st_ino) in _OURS
 
 
 def _identities() -> set[tuple[int, int]]:

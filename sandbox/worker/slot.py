@@ -27,6 +27,7 @@ from sandbox.isolation import cgroups
 from sandbox.isolation.accounts import Accounts
 from sandbox.isolation.file_tree import SCRATCH_NAMES
 from sandbox.isolation.levels import COUNTED, SIGNALLED, UNCOUNTED, has_own_uid
+from sandbox.languages.language import Language
 from sandbox.limits import Limits
 from sandbox.seeding import environment
 from sandbox.worker.call_counter import CallCounter
@@ -78,11 +79,13 @@ class Slot:
         scratch: str,
         *,
         judge: bool = False,
+        language: Language | None = None,
         shows_machine: bool = False,
         package_folder: str = "",
         seed: int = 0,
     ) -> None:
-        """number: 0 to 7, unique in this process.
+        """number: 0 to 15, unique in this process.
+        language: of the slot's programs, if it is not Python.
         package_folder: a folder of packages, in place of `packages`.
         scratch: where a level without mounts keeps what programs write.
         judge: the slot's processes run tests, not programs.
@@ -104,8 +107,10 @@ class Slot:
             package_path = package_folder or link_packages(packages, Path(scratch))
         config = {
             "control": inner.fileno(), "level": level, "packages": packages, "preload": preload,
-            "judge": judge, "shows_machine": shows_machine, "seed": seed, "parent": os.getpid(),
-            "uid": 200_000 + 8 * os.getpid() + number,
+            "shows_machine": shows_machine, "seed": seed, "parent": os.getpid(),
+            "runs": "judge_process" if judge else "executable" if language else "program",
+            "shown": list(filter(os.path.lexists, language.shown)) if language else [],
+            "uid": 200_000 + 16 * os.getpid() + number,
             "package_path": package_path,
             "watched": [] if judge else sorted(self._call_counter.watched),
         }  # fmt: skip
@@ -130,6 +135,7 @@ class Slot:
                 int(Path(f"/proc/{ready['pid']}/statm").read_text().split()[0])
                 * resource.getpagesize()
             )
+            self.address_bytes += language.address_mb * 2**20 if language else 0
         except OSError as error:
             self.close()
             raise self._start_error(str(error)) from None
@@ -315,12 +321,17 @@ def sealed_file(*parts: bytes, more: Iterable[bytes] = ()) -> int:
         while view:
             view = view[os.write(handle, view) :]
     os.lseek(handle, 0, os.SEEK_SET)
+    seal(handle)
+    return handle
+
+
+def seal(handle: int) -> None:
+    """Seal a file in memory, which nobody maps for writing."""
     fcntl.fcntl(
         handle,
         fcntl.F_ADD_SEALS,
         fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE,
     )
-    return handle
 
 
 def sweep(folder: Path) -> None:

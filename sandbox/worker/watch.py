@@ -105,7 +105,7 @@ class Watch:
         self.slot, self.limits, self.owner, self.speaker = slots[0], limits, owner, speaker
         self.results, self.outputs, self.gate = results, outputs, gate
         self._due = messages
-        self.printed = bytearray()  # contents of the first output
+        self.printed, self.errors = bytearray(), bytearray()  # contents of the outputs
         self.output_bytes = 0
         self._idle = False  # nothing arrived in the last tick
         self.exits: dict[str, int] = {}
@@ -348,6 +348,8 @@ class Watch:
             self.output_bytes += len(data)
             if descriptor == self.outputs[0]:
                 self.printed += data
+            else:
+                self.errors += data
         return len(data)
 
     def _receive(self, data: bytes) -> None:
