@@ -11,6 +11,7 @@ from typing import Any
 
 from artifacts.parsing import parse
 from problems.schema import Problem
+from sandbox.languages import LANGUAGES, PYTHON
 
 COMPLETE = "Complete this Python function. Reply with code only."
 _STREAMS = re.compile(r"\bstandard (?:input|output)\b|\bstd(?:in|out)\b", re.IGNORECASE)
@@ -19,20 +20,24 @@ _STREAMS = re.compile(r"\bstandard (?:input|output)\b|\bstd(?:in|out)\b", re.IGN
 def prompt_text(problem: Problem) -> str:
     """Return the prompt for a problem.
 
-    It has the statement, the starter code with the function's signature, the visible tests, and, if
-    nothing else shows it, the function's name or that a program reads standard input.
+    It has the statement, the starter code with the function's signature, the visible tests, the
+    language if it is not Python, and, if nothing else shows it, the function's name or that a
+    program reads standard input.
     """
     shown = [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]]
     statement = problem.statement.strip()
     starter = _starter(problem, "\n".join([statement, *shown]))
     complete = bool(starter) and " ".join(statement.split()) in " ".join(starter.split())
     parts = [] if complete else [statement]
+    language = LANGUAGES.get(problem.language)
     if starter:
         # Without the second sentence small models explain until they are cut off.
         head = COMPLETE if complete and problem.entry_point else "Start from this code:"
-        parts.append(f"{head}\n```python\n{starter}\n```")
+        parts.append(f"{head}\n```{language.fences[0] if language else PYTHON}\n{starter}\n```")
     if not problem.kind.has_entry_point and not _STREAMS.search(statement):
         parts.append("Read the input from standard input and print the output.")
+    if language:
+        parts.append(f"Write the program in {language.title}.")
     if shown:
         parts.append("Your code should pass:\n" + "\n".join(shown))
     text = "\n\n".join(parts)

@@ -17,6 +17,7 @@ from artifacts.hashing import hash_data
 from problems.columns import COLUMNS, JOB_COLUMNS, ProblemError, check_columns
 from problems.encoding import dumps, loads
 from problems.parquet_file import reading_parquet
+from sandbox.languages import PYTHON, language_of
 from sandbox.limits import LIMIT_KEYS
 from sandbox.protocol import Job, Limits
 from sandbox.styles import STYLES
@@ -99,6 +100,7 @@ class Problem:
             **{name: getattr(self, column) for name, column in JOB_COLUMNS.items()},
             "packages": self.packages,
             "in_place": self.extra.get("in_place") is True,
+            "language": self.language,
         }
         return Job.read({"id": job_id, "source": source, "problem": problem})
 
@@ -114,6 +116,14 @@ class Problem:
         If they are not installed, the problem is not measured.
         """
         return tuple(self.extra.get("packages", ()))
+
+    @property
+    def language(self) -> str:
+        """The language of its programs, by `extra["language"]`: Python, unless style and language
+        are those of another one (sandbox/languages/).
+        """
+        written = str(self.extra.get("language") or PYTHON).lower()
+        return language_of(written) if "language" in self.kind.options else PYTHON
 
     @property
     def samples(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from rewards.scalar import constrained, lexicographic, weighted_sum
 from rewards.score import Score, hacking_facts
 from rewards.security import bounded, security
 from rewards.trust import unpaid, without_shared_trust
+from sandbox.languages import PYTHON
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -151,7 +152,9 @@ class Reward:
         codes = {
             at: extract_code(judged.completion, judged.task.entry_point)
             for at, judged in enumerate(batch)
-            if isinstance(judged.task, Problem) and self._read(judged.report.verdict)
+            if isinstance(judged.task, Problem)
+            and judged.task.language == PYTHON
+            and self._read(judged.report.verdict)
         }
         return dict(zip(codes, lint.lint(list(codes.values())), strict=True))
 

@@ -26,6 +26,8 @@ from rewards.blocks import (
     outside,
     parsed,
 )
+from sandbox.languages import LANGUAGES, PYTHON
+from sandbox.languages.language import Language
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SPAN = re.compile(r"(`++)(?:python|py)?[ \t]*+([^\n`]++)\1(?!`)")
@@ -43,8 +45,10 @@ BLOCKS, LINES = 100, 400
 
 
 @lru_cache(maxsize=1024)  # judge, reward and record ask for the same completion
-def extract_code(text: str, entry_point: str | None = None) -> str:
+def extract_code(text: str, entry_point: str | None = None, language: str = PYTHON) -> str:
     """Return the program of a completion: the last block that can be the answer.
+
+    In another language than Python that is the last block that is called so, else the last one.
 
     With an entry point (`add`, `Solution().add`) that is a block that defines it, otherwise one
     that reads the input, if possible one that needs no other block. Functions, classes and imports
@@ -55,7 +59,16 @@ def extract_code(text: str, entry_point: str | None = None) -> str:
 
     Accepts any text, such as 10 MB (time is linear) or lone surrogates.
     """
+    if other := LANGUAGES.get(language):
+        return _block(after_thought(text), other)
     return _unmarked(_program(after_thought(text), entry_point))
+
+
+def _block(answer: str, language: Language) -> str:
+    """Return the last block of this language, else the last one, else the text."""
+    blocks = [block for block in blocks_of(answer) if block.content.strip()]
+    named = [block for block in blocks if block.fence["info"].strip().lower() in language.fences]
+    return next((block.content for block in reversed(named or blocks)), answer)
 
 
 def _program(answer: str, entry_point: str | None) -> str:

@@ -44,7 +44,9 @@ def judge(
     if programs and sandbox is None:
         raise ValueError(f"problem {programs[0][1].problem_id}: give a sandbox to judge a program")
     jobs = [
-        task.job(extract_code(completion, task.entry_point), f"{task.problem_id}#{at}")
+        task.job(
+            extract_code(completion, task.entry_point, task.language), f"{task.problem_id}#{at}"
+        )
         for at, task, completion in programs
     ]
     reports = dict(

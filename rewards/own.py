@@ -105,7 +105,9 @@ def format_of(task: Any, completion: str, report: Any) -> float:
     """
     if isinstance(task, Question):
         return 1.0 if extract_answer(completion) else -1.0
-    return well_formed(task, extract_code(completion, task.entry_point), report) or -1.0
+    return (
+        well_formed(task, extract_code(completion, task.entry_point, task.language), report) or -1.0
+    )
 
 
 def _load(path: Path) -> ModuleType:

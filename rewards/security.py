@@ -10,6 +10,7 @@ import re
 
 from problems.schema import Problem
 from rewards.lint import Findings
+from sandbox.languages import PYTHON
 from sandbox.protocol import Report, Verdict
 
 HINT, MAX_HINTS = 0.05, 4  # cost of each hint, and how many count; a text alone is no proof
@@ -44,6 +45,8 @@ def security(
         if kind not in {ALLOWED_BY_IMPORT.get(name) for name in imported}
     ):
         return -1.0
+    if task and task.language != PYTHON:
+        return 1.0  # the linter reads Python
     hints = (
         MAX_HINTS
         if findings is None

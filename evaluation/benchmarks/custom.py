@@ -40,9 +40,9 @@ class CustomSettings(Section):
     stop: tuple[str, ...] = ("\n```",)
     max_new_tokens: int = 512
 
-    def extract(self, text: str, entry_point: str) -> str:
+    def extract(self, text: str, entry_point: str, language: str) -> str:
         if self.extraction == "fence":
-            return extract_code(text, entry_point)
+            return extract_code(text, entry_point, language)
         return (
             text.split(self.extraction.removeprefix("until "), 1)[0]
             if self.extraction.startswith("until ")

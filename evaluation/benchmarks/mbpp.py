@@ -67,7 +67,7 @@ def mbpp(at: Opened) -> Benchmark:
         tasks_of(tests, lambda each: f"Mbpp/{each.extra['task_id']}", lambda each: ""),
         at.digest,
         at.source.name,
-        extract=lambda text, entry_point: extract_code(text.split("[DONE]")[0], entry_point),
+        extract=lambda text, entry_point, _: extract_code(text.split("[DONE]")[0], entry_point),
     )
     return Mbpp(
         "mbpp",

@@ -17,6 +17,7 @@ from problems.clusters import cluster_of
 from problems.prompt import prompt_text, shown_test
 from problems.reading.stated import any_answer
 from problems.schema import Problem
+from rewards.extraction import extract_code
 from sandbox.protocol import Job, Limits
 
 VERSION = "1"
@@ -51,17 +52,22 @@ class ProblemTask:
 @dataclass(frozen=True)
 class ProblemHarness(Harness):
     limits: Limits | None = None  # replaces the problems' own limits
-    # Extracts the program from a model's completion and the name of its entry point, if not the
-    # usual way. Completions of a file are judged as they are.
-    extract: Callable[[str, str], str] | None = None
+    # Extracts the program from a model's completion, the name of its entry point and its language,
+    # if not the usual way. Completions of a file are judged as they are.
+    extract: Callable[[str, str, str], str] | None = None
 
     def extracted(self, task: ProblemTask, completion: Completion) -> Completion:
         """Return the program in a model's completion. A chat's follows the starter code: a whole
         function replaces the unfinished one, and the starter's imports and functions stay.
         """
+        language = task.problem.language
         if self.extract:
-            return replace(completion, text=self.extract(completion.text, task.entry_point))
-        completion = super().extracted(task, completion)
+            return replace(
+                completion, text=self.extract(completion.text, task.entry_point, language)
+            )
+        if completion.whole:
+            text = extract_code(completion.text, task.entry_point, language)
+            completion = replace(completion, text=text)
         if not (completion.whole and completion.text and task.starter_code):
             return completion
         return replace(completion, text=f"{task.starter_code.rstrip()}\n{completion.text}")

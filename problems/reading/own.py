@@ -19,7 +19,8 @@ from problems.reading.pytest_module import pytest_tests
 from problems.reading.source import Row, Source, python
 from problems.schema import Problem, from_record, from_row
 from problems.syntax import tree_of
-from sandbox.protocol import Limits
+from sandbox.languages import LANGUAGES, PYTHON
+from sandbox.protocol import Invalid, Limits
 from sandbox.reading import means, shown
 from sandbox.styles import STYLES
 
@@ -186,6 +187,15 @@ def _runnable(problem: Problem, where: str) -> Problem:
     ):
         reason = f"column in_place is {in_place!r} with style {problem.style}"[:150]
         raise ProblemError(reason, "give true or false; only assert tests read it", where)
+    written = problem.extra.get("language")
+    if problem.language == PYTHON and not str(written or "py").lower().startswith("py"):
+        reason = f"column language is {written!r} with style {problem.style}"[:150]
+        fix = f"programs are in {PYTHON}, or with style stdio in {' or '.join(LANGUAGES)}"
+        raise ProblemError(reason, f"{fix}; rename the column if it means something else", where)
+    try:
+        problem.job("", "")
+    except Invalid as fault:
+        raise ProblemError(f"column {fault.key} {fault.reason}", fault.fix, where) from None
     python(problem.checker or "", "column checker", where, "fix its source")
     for number, test in enumerate(problem.tests if problem.kind.is_code else ()):
         tree = python(test["source"], f"column tests: test {number}", where, "fix its source")

@@ -9,6 +9,7 @@ from problems.schema import Problem
 from problems.syntax import normal_form
 from problems.verification.limits import cost, maximum_cost
 from problems.verification.mutants import Mutant
+from sandbox.languages import LANGUAGES
 from sandbox.protocol import Report
 
 BROKEN_TESTS = "its tests cannot be run"
@@ -60,6 +61,8 @@ def idle_answer(problem: Problem) -> str:
 
     Tests that accept it decide nothing.
     """
+    if language := LANGUAGES.get(problem.language):
+        return language.idle
     name, _, method = (problem.entry_point or "").partition("().")
     if method:
         return f"class {name}:\n    def {method}(*args, **kwargs):\n        return None\n"

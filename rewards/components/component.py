@@ -30,7 +30,7 @@ class RewardedProgram:
     @cached_property
     def code(self) -> str:
         """The program's text."""
-        return extract_code(self.completion, self.task.entry_point)
+        return extract_code(self.completion, self.task.entry_point, self.task.language)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import ast
 from artifacts.parsing import parse
 from problems.schema import Problem
 from rewards.components.component import Component
+from sandbox.languages import PYTHON
 from sandbox.protocol import Report, Verdict
 from sandbox.worker.literal import does_nothing
 
@@ -23,6 +24,8 @@ def well_formed(problem: Problem, program: str, report: Report) -> float | None:
         return None
     if report.verdict in (Verdict.CE, Verdict.MLE) or not program.strip() or len(program) > LONGEST:
         return -1.0
+    if problem.language != PYTHON:
+        return 1.0  # it compiles
     try:
         body = parse(program).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

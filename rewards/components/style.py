@@ -9,6 +9,7 @@ from __future__ import annotations
 from rewards.components.component import Component, RewardedProgram
 from rewards.components.format import well_formed
 from rewards.lint import Findings
+from sandbox.languages import PYTHON
 from sandbox.protocol import Report, Verdict
 
 SIMPLE = 10  # McCabe's own bound for a function; each point above it is an offence
@@ -40,6 +41,8 @@ def readability(findings: Findings | None) -> float:
 
 
 def _style(program: RewardedProgram) -> float | None:
+    if program.task.language != PYTHON:
+        return None  # the linter reads Python
     formed = program.report.verdict is Verdict.AC or (
         well_formed(program.task, program.code, program.report) == 1.0
     )

@@ -120,7 +120,8 @@ def reviewer_prompt(conversation: Conversation) -> list[Message]:
     It has the problem, the last program, and the Executor's finding.
     """
     last = conversation.attempts[-1]
-    program = extract_code(last.completion, conversation.problem.entry_point)
+    problem = conversation.problem
+    program = extract_code(last.completion, problem.entry_point, problem.language)
     program = unmarked(program)[:LONGEST_PROGRAM].strip("\n")
     request = (
         f"A program for this problem:\n```python\n{program}\n```\n{last.finding.text}\n{REVIEW}"

@@ -36,7 +36,9 @@ class Executor:
     def findings(self, conversations: Sequence[Conversation]) -> list[ExecutorResult]:
         """Return a finding on the last message of each, in order; all programs run as one batch."""
         programs = [
-            extract_code(each.messages[-1]["content"], each.problem.entry_point)
+            extract_code(
+                each.messages[-1]["content"], each.problem.entry_point, each.problem.language
+            )
             for each in conversations
         ]
         testable = [
