@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.markdown import Markdown
 
+from cli.display.screen import print_markdown
 from evaluation.benchmarks.registry import check_guards
 from pipelines.watch.text import print_text
 from problems.dataset.partitioned import Rules, clean
@@ -53,7 +53,7 @@ def data_clean(
         where = f"on {len(cluster.nodes)} nodes"
     else:
         result, where = clean(source, target, parallel_map, rules, gated_problems), "here"
-    console.print(Markdown(funnel(result.stages)))
+    print_markdown(console, funnel(result.stages))
     print_text(
         console,
         f"{result.stages[-1].went_out} problems in {target}, hash {result.content_hash}, "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markdown import Markdown
 
 from cli.data.show import READS
+from cli.display.screen import print_markdown
 from pipelines.watch.text import print_text
 from resources.home import NotReady
 from resources.settings import Settings
@@ -32,11 +32,11 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
             "build`, which measures them again"
         )
     rows = read(verified.path)
-    console.print(Markdown(savings(stored_problems(verified.path), rows)))
+    print_markdown(console, savings(stored_problems(verified.path), rows))
     choice = proposals(stored_problems(raw.path), rows)
     text = (
-        f"{len(rows)} problems have measured references; {len(choice)} of the trainable ones would "
-        "get other limits than those of their source"
+        f"{len(rows):,} problems have measured references; {len(choice):,} of the trainable ones "
+        "would get other limits than those of their source"
     )
     if apply:
         text += (

@@ -9,11 +9,19 @@ from typing import Any
 from rich.console import Console
 
 from cli.display.wide_table import UNBOUNDED
+from pipelines.watch.text import print_text
 
 
 def screen() -> Console:
     """Return the console for stdout. Lines do not wrap in a pipe or a file."""
     return Console(width=None if sys.stdout.isatty() else UNBOUNDED)
+
+
+def print_markdown(console: Console, text: str) -> None:
+    """Print Markdown, rendered for a terminal; in a pipe as it is, without padding."""
+    from rich.markdown import Markdown
+
+    console.print(Markdown(text)) if console.is_terminal else print_text(console, text)
 
 
 def print_json(value: Any) -> None:

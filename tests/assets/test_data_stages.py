@@ -48,6 +48,8 @@ def test_changed_limits_give_another_dataset_and_can_be_undone(
     first, console = datasets(refreshed), Console(file=StringIO(), width=150)
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
     assert data_limits(True, Settings.read(), console) == 0
+    printed = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert not any(line.endswith(" ") for line in printed)  # a file gets no padding
     assert refresh(refreshed, instance).success
     second = datasets(refreshed)
     assert second["raw_problems"] == first["raw_problems"]
