@@ -37,6 +37,7 @@ def run(style: str) -> NoReturn:
     try:
         if command:
             os.execvp(command[0], command)
+        os.set_inheritable(COMPILED, False)  # the next test runs the same file
         os.execve(COMPILED, [OUTPUT], os.environ)
     except OSError:
         os._exit(127)

@@ -101,6 +101,70 @@ def test_a_cpp_program_gets_the_verdict_of_its_behaviour(judge: Judge, what: str
     assert not any((report.tried or {}).values())
 
 
+RIGHT = "console.log(2 * require('fs').readFileSync(0))"
+# An attack prints the right answer where it reaches something.
+ATTACKS = {
+    "reads other processes": (
+        "for (const pid of require('fs').readdirSync('/proc')) {"
+        " if (Number(pid) && pid != process.pid) {"
+        f" try {{ require('fs').readFileSync(`/proc/${{pid}}/environ`); {RIGHT} }} catch {{}} }} }}"
+    ),
+    "writes messages of the sandbox": (
+        "for (let fd = 3; fd < 64; fd++) for (const kind of ['S', 'C', 'X', 'R'])"
+        " try { require('fs').writeSync(fd, `\\0\\0\\0\\x01${kind}`) } catch {}"
+    ),
+    "kills its parent": (
+        "for (const pid of [process.ppid, 1, -1]) try { process.kill(pid, 'SIGKILL') } catch {}"
+    ),
+    "connects": (
+        f"require('net').connect(22, '127.0.0.1').on('error', Date).on('connect', () => {RIGHT})"
+    ),
+    "prints from a process that stays": (
+        "require('child_process').spawn('sh', ['-c', 'sleep 1; echo 8; sleep 99'],"
+        " {detached: true, stdio: 'inherit'}).unref()"
+    ),
+    "starts processes without end": (
+        "const {spawn} = require('child_process'); for (let i = 0; i < 300; i++)"
+        " spawn('sleep', ['99'], {detached: true, stdio: 'inherit'}).on('error', Date)"
+    ),
+    "executes what it wrote": (
+        "require('fs').writeFileSync('x', '#!/bin/sh\\necho 8', {mode: 0o755});"
+        " console.log(`${require('child_process').execFileSync('./x')}`)"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ATTACKS)
+def test_an_attack_in_javascript_gains_nothing(judge: Judge, what: str) -> None:
+    report = judge(job("javascript", ATTACKS[what]))
+    assert report.verdict in ("WA", "RE", "TLE"), report.detail
+    assert judge(job("javascript", RIGHT)).verdict == "AC"
+
+
+COMPILED_ATTACKS = {
+    "includes a private file": ('#include "/etc/passwd"\nint main() {}', "CE"),
+    "includes an endless file": ('#include "/dev/zero"\nint main() {}', "CE"),
+    "assembles a private file": ('asm(".incbin \\"/etc/passwd\\""); int main() {}', "CE"),
+    "has no end of errors": ("#include __FILE__\n#include __FILE__\nx", "CE"),
+    "changes itself for the next test": (
+        "#include <cstdio>\n#include <unistd.h>\n#include <sys/mman.h>\nint main() {"
+        ' int n; scanf("%d", &n); bool done = write(6, "x", 1) == 1 || !ftruncate(6, 0)'
+        " || mmap(0, 4096, PROT_WRITE, MAP_SHARED, 6, 0) != MAP_FAILED;"
+        ' printf("%d", done ? 2 * n : 0); }',
+        "WA",
+    ),
+    "ends before main": ("#include <unistd.h>\nint x = (_exit(0), 0); int main() {}", "WA"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", COMPILED_ATTACKS)
+def test_an_attack_in_cpp_gains_nothing(judge: Judge, what: str) -> None:
+    source, verdict = COMPILED_ATTACKS[what]
+    report = judge(job("cpp", source))
+    assert report.verdict == verdict, report.detail
+
+
 @contextlib.contextmanager
 def worker_of(level: str) -> Iterator[Worker]:
     try:
