@@ -56,10 +56,12 @@ def _from_scratch(stage: StageContext) -> Artifact:
     def make(folder: Path) -> StageOutput:
         from verl_jobs.sft.tiny_model import make
 
-        pairs = chats(demonstrations(clean.path), base="")
-        return StageOutput(
-            {"parameters": make(config, [text for pair in pairs for text in pair], folder)}
-        )
+        texts = [
+            text
+            for prompt, program in chats(demonstrations(clean.path), base="")
+            for text in (*(message["content"] for message in prompt), program)
+        ]
+        return StageOutput({"parameters": make(config, texts, folder)})
 
     inputs = {"clean_problems": clean.content_hash}
     return stage.artifact(

@@ -26,7 +26,7 @@ from problems.dataset.card import FEATURES, WEIGHTS
 from problems.dataset.trainable import explained, trainable, untrained
 from problems.difficulty.difficulty import PassRateRank, rank, read_ranks, write_ranks
 from problems.difficulty.features import read_difficulty, spearman
-from problems.prompt import prompt_text
+from problems.prompt import prompt_messages
 from problems.schema import Problem
 from problems.stored import stored_problems
 from resources.model_version import ModelVersion
@@ -196,9 +196,7 @@ def _outcomes(
         max_new_tokens=stage.profile.training.answer_tokens,
         seed=stage.profile.seed,
     )
-    chats: list[Prompt] = [
-        [{"role": "user", "content": prompt_text(problem)}] for problem in problems
-    ]
+    chats: list[Prompt] = [prompt_messages(problem) for problem in problems]
     request = GenerationRequest(
         checkpoint=checkpoint, form="chat", prompts=tuple(chats), sampling=sampling
     )

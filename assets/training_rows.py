@@ -43,8 +43,8 @@ def training_rows(stage: StageContext) -> Artifact:
     ranking = stage.store.require("datasets", "difficulty_rankings")
     selects = training_of(stage).selects_problems
     lost = regression_problems(stage) if selects else []
-    if profile.training.agents.on:
-        check_agents(profile.training.agents)
+    check_agents(profile.training.agents)
+    if profile.training.agents.turns > 1:
         check_conversations(stored_problems(clean.path))
 
     if profile.reward.by:

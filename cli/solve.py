@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -37,10 +38,14 @@ from verl_jobs.agents.play import (
     Writer,
     converse,
 )
+from verl_jobs.agents.tool import PythonTool
 from verl_jobs.agents.writers import EndpointWriter
 
 NONE, SELF = "none", "self"
-STYLES = {"Problem": "bold", "Generator": "green", "Executor": "yellow", "Reviewer": "cyan"}
+LONGEST_OUTPUT = 2000  # maximum bytes of the tool's output
+STYLES = {"Problem": "bold", "Generator": "green", "Reviewer": "cyan"} | dict.fromkeys(
+    ("Executor", "Python"), "yellow"
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ def solve(
     name: str,
     reviewer: str,
     turns: int,
+    tool_calls: int,
     options: WriterOptions,
     settings: Settings,
     console: Console,
@@ -73,14 +79,17 @@ def solve(
     problem = read_markdown(path)
     if endpoint and model:
         raise NotReady("give --model or --endpoint, not both")
-    conversation = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
-    _print_message("Problem", conversation.messages[0]["content"], console)
     try:
         with (
             writer_of(endpoint or model or champion(settings), name, options) as generator,
             reviewer_of(reviewer, generator, name, options) as reviews,
             Sandbox(settings.profile.sandbox) as sandbox,
         ):
+            tool = PythonTool(sandbox, tool_calls, LONGEST_OUTPUT, partial(print_run, console))
+            note = tool.request(native=False) if tool_calls else ""
+            prompt = [{"role": "user", "content": prompt_text(problem)}]
+            conversation = begin(problem, prompt, note)
+            _print_message("Problem", conversation.messages[0]["content"], console)
             asyncio.run(
                 converse(
                     [conversation],
@@ -88,7 +97,8 @@ def solve(
                     Executor(sandbox),
                     reviews,
                     turns,
-                    lambda now: print_attempt(now, console),
+                    on_attempt=lambda now: print_attempt(now, console),
+                    tool=tool,
                 )
             )
     except (NoReply, EndpointDown) as error:
@@ -182,6 +192,13 @@ class EngineWriter:
         return reply.text
 
 
+def print_run(console: Console, conversation: Conversation) -> None:
+    """Print the last call and its output."""
+    call, output = conversation.messages[-2:]
+    _print_message("Generator", call["content"], console)
+    _print_message("Python", output["content"], console)
+
+
 def print_attempt(conversation: Conversation, console: Console) -> None:
     """Print the comment on the attempt before, the last attempt, and the Executor's finding."""
     *before, last = conversation.attempts
@@ -214,6 +231,9 @@ def command(
         typer.Option(help="Reviewer of the programs: none, self, a folder or an endpoint."),
     ] = "none",
     turns: Annotated[int, typer.Option(min=1, help="Maximum number of programs.")] = 3,
+    tool_calls: Annotated[
+        int, typer.Option(min=0, help="Programs that the model may run to see their output.")
+    ] = 0,
     tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of a message.")] = 512,
     temperature: Annotated[
         float, typer.Option(min=0.0, help="Sampling temperature; 0 is greedy decoding.")
@@ -233,6 +253,7 @@ def command(
             name=name,
             reviewer=reviewer,
             turns=turns,
+            tool_calls=tool_calls,
             options=WriterOptions(tokens, temperature, seed),
             settings=Settings.read(profile),
             console=screen(),

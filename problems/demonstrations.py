@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from problems.prompt import prompt_text
+from problems.prompt import prompt_messages
 from problems.schema import Problem
 from problems.stored import stored_problems
 
@@ -24,11 +24,11 @@ def demonstration(problem: Problem) -> str:
     return problem.solutions[0]
 
 
-def chats(problems: Sequence[Problem], base: str) -> list[tuple[str, str]]:
+def chats(problems: Sequence[Problem], base: str) -> list[tuple[list[dict[str, str]], str]]:
     """Return each problem's prompt and demonstration.
 
     base: the profile's base model. A model that people talk to writes a program in a fence; one
     made from scratch writes nothing else.
     """
     form = "```python\n{}\n```" if base else "{}"
-    return [(prompt_text(problem), form.format(demonstration(problem))) for problem in problems]
+    return [(prompt_messages(each), form.format(demonstration(each))) for each in problems]

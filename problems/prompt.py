@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from artifacts.parsing import parse
 from problems.schema import Problem
 from sandbox.languages import LANGUAGES, PYTHON
 
+TURNS = "chat_turns"  # key in `extra`: the messages of a chat, up to the one to reply to
 COMPLETE = "Complete this Python function. Reply with code only."
 _STREAMS = re.compile(r"\bstandard (?:input|output)\b|\bstd(?:in|out)\b", re.IGNORECASE)
 
@@ -44,6 +47,28 @@ def prompt_text(problem: Problem) -> str:
     if problem.entry_point and not _shows(problem.entry_point, text):
         text += f"\n\nName the function `{problem.entry_point}`."
     return text
+
+
+def prompt_messages(problem: Problem) -> list[dict[str, str]]:
+    """Return the prompt as a chat: `prompt_text` after the earlier turns of the row, if it has
+    some.
+    """
+    turns = messages(problem.extra.get(TURNS))
+    if not turns or turns[-1]["content"] not in problem.statement:  # or it was written anew
+        return [{"role": "user", "content": prompt_text(problem)}]
+    last = replace(problem, statement=turns[-1]["content"])
+    return [*turns[:-1], {"role": "user", "content": prompt_text(last)}]
+
+
+def messages(value: Any) -> list[dict[str, str]]:
+    """Return the messages of a chat; an empty list for anything else."""
+    return [
+        {"role": each["role"], "content": each["content"]}
+        for each in (value if isinstance(value, list | tuple) else ())
+        if isinstance(each, Mapping)
+        and isinstance(each.get("role"), str)
+        and isinstance(each.get("content"), str)
+    ]
 
 
 def _starter(problem: Problem, rest: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from problems.catalogue import read_sources
 from problems.columns import ProblemError
-from problems.prompt import prompt_text
+from problems.prompt import prompt_messages
 from problems.registry import SOURCES, read
 from problems.schema import Problem
 from problems.stored import stored_problems
@@ -61,7 +61,7 @@ def _check_prompts(home: Home, profile: Profile) -> None:
     if profile.dataset or profile.shipped or not (names_gguf(base) or Path(base).is_dir()):
         return
     if not _elsewhere(home):
-        chats = ([{"role": "user", "content": prompt_text(each)}] for each in _training(home))
+        chats = (prompt_messages(each) for each in _training(home))
         names = ", ".join(read_sources(home.path))
         check_lengths(chats, tokenizer_of(base), profile.training, f"the problems of {names}")
 
@@ -221,7 +221,7 @@ def check_base(home: Home, profile: Profile) -> None:
 def _check_tiny_model(profile: Profile) -> None:
     training, positions = profile.training, profile.tiny_model.positions
     if (tokens := training.prompt_tokens + training.response_tokens) > positions:
-        key = "agents.tokens" if training.agents.turns > 1 else "answer_tokens"
+        key = "agents.tokens" if training.agents.several else "answer_tokens"
         raise NotReady(
             f"tiny_model.positions is {positions}, prompt and response take {tokens}: raise it, or "
             f"lower training.prompt_tokens or training.{key}"

@@ -96,6 +96,9 @@ class Job:
     # Not 0: other draws of `random`, hash seed, clock, time zone and addresses; never for judging.
     seed: int = 0
     visible_tests: int = 0  # how many of the first tests people may see
+    # Not 0, with `stdio`: run the program for its output. The details are what it printed, errors
+    # included, cut in the middle to this many bytes.
+    output_bytes: int = 0
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Job:
@@ -186,6 +189,7 @@ class Job:
             "tolerance": self.tolerance, "compare": self.compare, "checker": self.checker,
             "packages": list(self.packages), "in_place": self.in_place, "language": self.language,
             "package_folder": self.package_folder, "seed": self.seed,
+            "output_bytes": self.output_bytes,
             "tests": [self._sent(at, test) for at, test in enumerate(self.tests)],
         }  # fmt: skip
         return json.dumps(message).encode()
@@ -216,7 +220,7 @@ def _inside(place: str, read: Any, record: Any) -> Any:
 @dataclass(frozen=True)
 class TestResult:
     verdict: Verdict
-    detail: str = ""  # what the program returned or did; never the expected value
+    detail: str = ""  # what the program returned, printed or did; never the expected value
     wall_s: float = 0.0
     name: str = ""  # `Class.method` of a test method
 

@@ -17,7 +17,7 @@ from evaluation.sampling import Prompt, Sampling
 from pipelines.watch.text import print_text
 from problems.catalogue import add_source, pinned_sources
 from problems.columns import ProblemError
-from problems.prompt import prompt_text
+from problems.prompt import prompt_messages, prompt_text
 from problems.registry import load
 from problems.schema import Problem
 from problems.verification.problem_check import judges
@@ -78,5 +78,4 @@ def _unsolved(problem: Problem) -> bool:
 
 
 def _prompt(problem: Problem, chats: bool) -> Prompt:
-    text = prompt_text(problem)
-    return [{"role": "user", "content": text}] if chats else f"{text}\n\n```python\n"
+    return prompt_messages(problem) if chats else f"{prompt_text(problem)}\n\n```python\n"

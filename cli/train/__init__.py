@@ -39,6 +39,12 @@ def show_algorithm(settings: Settings, console: Console) -> int:
         print_text(console, f"[yellow]{escape(limit)}[/]")
     for line in reward_lines(settings.profile.reward):
         print_text(console, line)
+    if (agents := training.agents).on:
+        print_text(
+            console,
+            f"[bold]Conversations[/] of at most {training.response_tokens} tokens; programs: at "
+            f"most {agents.turns}; calls of the Python tool: at most {agents.tool_calls}",
+        )
     paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
     lines = overrides(training, seed=0, loggers=[], name="<run>", **paths)
     console.print(

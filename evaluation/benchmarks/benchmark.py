@@ -14,7 +14,7 @@ from evaluation.judging.by_problem import by_problem
 from evaluation.judging.harness import Harness
 from evaluation.sampling import Chat, Prompt, Sampling
 from problems.columns import ProblemError
-from problems.prompt import prompt_text
+from problems.prompt import prompt_messages, prompt_text
 from problems.schema import Problem
 
 MAX_ABSENT = 0.1  # share of the tasks
@@ -77,7 +77,7 @@ class Benchmark:
         )
 
     def prompt(self, problem: Problem) -> Chat:
-        return [{"role": "user", "content": prompt_text(problem)}]
+        return prompt_messages(problem)
 
     def model_prompt(self, problem: Problem) -> Prompt:
         """Return the prompt that a checkpoint gets: a chat, or the raw text that it continues."""

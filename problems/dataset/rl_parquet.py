@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from problems.encoding import dumps
-from problems.prompt import prompt_text
+from problems.prompt import prompt_messages
 from problems.schema import Problem, from_row, to_row, write_table
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def verl_table(
     """
     import pyarrow as pa
 
-    chats = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
+    chats = prompts or [prompt_messages(problem) for problem in problems]
     rows = [
         _row(problem, index, chat, data_source or problem.source)
         for index, (problem, chat) in enumerate(zip(problems, chats, strict=True))

@@ -7,6 +7,7 @@ A column in neither of them is used if it has a name of the schema, and otherwis
 - `tests`: a list of our tests, JSON text of such a list, a list of `assert` lines, one text of
   Python, objects with `input` and `output`, or an object with lists `inputs` and `outputs` (and
   `fn_name`), as in APPS.
+- `statement`: a text, or a chat whose last message is the task.
 - `solutions`, `tags`: a list of texts, JSON text of such a list, or one text.
 - `problem_id`: computed from the statement if missing. `entry_point`: found in the first solution
   if the tests are `assert` lines.
@@ -25,6 +26,7 @@ from problems.reading.asserts import called, check, used
 from problems.reading.input_output import tests_of
 from problems.reading.own import own
 from problems.reading.place import Place
+from problems.reading.prose import chat_turns, statement
 from problems.reading.source import Row, Source, python
 from problems.schema import Problem
 from sandbox.reading import near
@@ -92,6 +94,8 @@ def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
     record = {
         key: value for key, value in values.items() if value is not None or key not in COLUMNS
     }
+    if isinstance(chat := record.get("statement"), list) and chat:
+        record |= {"statement": statement(record, "statement", where), **chat_turns(chat)}
     for name in LIST_COLUMNS:
         if name in record:
             record[name] = _list(record[name])

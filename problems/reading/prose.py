@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from problems.columns import ProblemError
+from problems.prompt import TURNS, messages
 from problems.reading.source import Row, text
 from sandbox.reading import shown
 
@@ -40,15 +40,17 @@ def statement(row: Row, key: str, where: str) -> str:
     return _AROUND.sub("", "\n\n".join(parts).replace("\r\n", "\n")).strip()
 
 
-def messages(value: Any) -> list[dict[str, str]]:
-    """Return the messages of a chat; an empty list for anything else."""
-    return [
-        {"role": each["role"], "content": each["content"]}
-        for each in (value if isinstance(value, list) else ())
-        if isinstance(each, Mapping)
-        and isinstance(each.get("role"), str)
-        and isinstance(each.get("content"), str)
-    ]
+def chat_turns(chat: Any) -> dict[str, Any]:
+    """Return the messages of a chat up to the last user's, under TURNS, if a model's is among them;
+    else nothing.
+    """
+    turns = messages(chat)
+    while turns and turns[-1]["role"] != "user":
+        turns.pop()
+    if all(turn["role"] != "assistant" for turn in turns):
+        return {}
+    last = _AROUND.sub("", turns[-1]["content"].replace("\r\n", "\n")).strip()
+    return {TURNS: [*turns[:-1], {"role": "user", "content": last}]}
 
 
 def program(written: str) -> str:

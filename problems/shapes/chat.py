@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from problems.columns import ProblemError
+from problems.prompt import messages
 from problems.reading.cases import solved
-from problems.reading.prose import messages, programs, statement
+from problems.reading.prose import chat_turns, programs, statement
 from problems.reading.source import Record, Row
 from problems.shapes import rllm
 from problems.shapes.shape import RowShape
@@ -43,7 +44,9 @@ def read(row: Row, where: str) -> Record:
     task, truth = statement(row, "prompt", where), row["reward_model"]["ground_truth"]
     record = rllm.truth_tests(truth, "reward_model.ground_truth", where, task, solutions)
     record["statement"] = task
-    if system:
+    if turns := chat_turns(row["prompt"]):
+        record["extra"] = record.get("extra", {}) | turns
+    elif system:
         record["system_prompt"] = "\n\n".join(system)
     return solved(record, solutions)
 

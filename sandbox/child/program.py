@@ -189,7 +189,12 @@ def _script(code: types.CodeType) -> NoReturn:
     except BaseException as error:
         status = 1
         _report(error)
-        traceback.print_exc()
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        # without the frame of this file
+        traceback.print_exception(
+            error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+        )
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     try:

@@ -49,7 +49,10 @@ class StdioAttempt(Attempt):
             with self.processes.started(
                 "stdio", request, 1, stdin=stdin, limits=limits, more=more
             ) as watch:
-                results.append(row(*self._decide(watch, at, stdin, want, executable), watch))
+                verdict, detail = self._decide(watch, at, stdin, want, executable)
+                if (most := self.job["output_bytes"]) and watch.printed:
+                    detail = _cut(bytes(watch.printed), most)
+                results.append(row(verdict, detail, watch))
                 limits = watch.remaining_limits()
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
@@ -74,6 +77,13 @@ class StdioAttempt(Attempt):
         if same_output(got, want, self.job["tolerance"], self.job["compare"]):
             return Verdict.AC, ""
         return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
+
+
+def _cut(printed: bytes, most: int) -> str:
+    """Return the beginning and the end of an output that is longer than `most` bytes."""
+    if len(printed) > most:
+        printed = printed[: most // 2] + "\n…\n".encode() + printed[-(most // 2) :]
+    return printed.decode("utf-8", "replace")
 
 
 STYLE = Style(

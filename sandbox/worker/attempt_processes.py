@@ -108,7 +108,7 @@ class AttemptProcesses:
         results, channel = os.pipe2(os.O_CLOEXEC)
         gate_inner, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
-        separate = style in ("stdio", "compile")
+        separate = style in ("stdio", "compile") and not self.job["output_bytes"]
         err, err_inner = os.pipe2(os.O_CLOEXEC) if separate else (None, out_inner)
         for written in (out_inner, err_inner):
             os.fchmod(written, 0o622)  # a program with another uid may reopen it as /dev/stdout

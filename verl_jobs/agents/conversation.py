@@ -64,13 +64,15 @@ class ProgramAttempt:
     completion: str
     finding: ExecutorResult
     comment: str = ""
+    end: int = 0  # tokens of the stream up to its end
 
 
 @dataclass
 class Conversation:
     """A conversation. `problem` has no hidden tests and no solutions: see `begin`.
 
-    `ended`: why the conversation is over, "" while it continues.
+    `ended`: why the conversation is over, "" while it continues. `calls`: programs that the tool
+    ran.
     """
 
     problem: Problem
@@ -78,6 +80,15 @@ class Conversation:
     attempts: list[ProgramAttempt] = field(default_factory=list)
     ended: str = ""
     stream: Stream | None = None  # its tokens, if the trained policy writes it
+    calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.opening = len(self.messages)  # messages of its prompt
+
+    def add_attempt(self, finding: ExecutorResult) -> None:
+        """Record the last message as a program with this finding."""
+        end = len(self.stream.tokens) if self.stream else 0
+        self.attempts.append(ProgramAttempt(self.messages[-1]["content"], finding, end=end))
 
     def add_request(self, text: str) -> None:
         self.messages.append({"role": "user", "content": text})
@@ -87,8 +98,8 @@ class Conversation:
         self.attempts[-1] = replace(self.attempts[-1], comment=comment)
 
 
-def begin(problem: Problem, messages: Sequence[Message]) -> Conversation:
-    """Start a conversation with these messages.
+def begin(problem: Problem, messages: Sequence[Message], note: str = "") -> Conversation:
+    """Start a conversation with these messages, and a note at the end of the last.
 
     The problem's hidden tests, solutions and extras are left out, except for the list of packages.
     """
@@ -98,7 +109,10 @@ def begin(problem: Problem, messages: Sequence[Message]) -> Conversation:
         solutions=(),
         extra=_packages(problem),
     )
-    return Conversation(visible, [dict(message) for message in messages])
+    chat = [dict(message) for message in messages]
+    if note:
+        chat[-1]["content"] += f"\n\n{note}"
+    return Conversation(visible, chat)
 
 
 def _packages(problem: Problem) -> dict[str, tuple[str, ...]]:
@@ -129,7 +143,7 @@ def reviewer_prompt(conversation: Conversation) -> list[Message]:
     return [
         *(
             {"role": m["role"], "content": m["content"]}
-            for m in conversation.messages[:-2]
+            for m in conversation.messages[: conversation.opening]
             if m["role"] == "system"
         ),
         _with_request(conversation, request),
@@ -137,9 +151,7 @@ def reviewer_prompt(conversation: Conversation) -> list[Message]:
 
 
 def _with_request(conversation: Conversation, request: str) -> Message:
-    statement = next(
-        message["content"] for message in conversation.messages if message["role"] == "user"
-    )
+    statement = conversation.messages[conversation.opening - 1]["content"]
     return {"role": "user", "content": f"{statement}\n\n{request}"}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from problems.demonstrations import demonstration
 from problems.prompt import prompt_text
 from problems.schema import Problem
-from verl_jobs.agents.conversation import Message, ProgramAttempt, begin, correction_request
+from verl_jobs.agents.conversation import Message, begin, correction_request
 from verl_jobs.agents.play import Reports
 
 
@@ -33,9 +33,7 @@ def corrections(problems: Sequence[Problem], executor: Reports) -> list[tuple[li
         strict=True,
     ):
         if finding.total and not finding.solved:
-            conversation.attempts.append(
-                ProgramAttempt(conversation.messages[-1]["content"], finding)
-            )
+            conversation.add_attempt(finding)
             conversation.add_request(correction_request(finding))
             rows.append((conversation.messages, problem.solutions[0]))
     return rows

@@ -92,7 +92,11 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
         participants, scorer = await asyncio.to_thread(_participants, job.model_dump_json())
         message_tokens = sampling_params.get("max_tokens", job.training.answer_tokens)
         policy = PolicyWriter(
-            Template(self.tokenizer), generate, message_tokens, job.training.response_tokens
+            Template(self.tokenizer, job.training.agents.tool_calls > 0),
+            generate,
+            message_tokens,
+            job.training.response_tokens,
+            job.training.prompt_tokens + job.training.response_tokens,
         )
         scores = partial(scorer.score, step=int(kwargs["global_steps"]))
         [rollout] = await participants.play([request_of(kwargs)], policy, Executor(scorer), scores)

@@ -13,9 +13,9 @@ from problems.schema import Problem
 from problems.synthesis.endpoint import Endpoint
 from rewards.question import task_from_ground_truth
 from verl_jobs.agents.conversation import LOST, begin
+from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.play import (
     NoReviewer,
-    Reports,
     Reviews,
     SelfReview,
     SeparateReviewer,
@@ -25,6 +25,7 @@ from verl_jobs.agents.play import (
 from verl_jobs.agents.review import reviewer_rollouts
 from verl_jobs.agents.rollout import Rollout, RolloutRequest, Scores, rollout_of
 from verl_jobs.agents.stream import PolicyWriter
+from verl_jobs.agents.tool import PythonTool
 from verl_jobs.agents.writers import EndpointWriter, FrozenWriter
 from verl_jobs.config.agents import Agents
 
@@ -54,7 +55,7 @@ class Participants:
         self,
         requests: Sequence[RolloutRequest],
         policy: PolicyWriter,
-        executor: Reports,
+        executor: Executor,
         scores: Scores,
     ) -> list[Rollout | None]:
         """Return the rollouts in the order of `requests`.
@@ -63,8 +64,13 @@ class Participants:
         """
         if self.agents.trains == "reviewer":
             return await reviewer_rollouts(requests, policy, self.other, executor, scores)
-        conversations = [begin(request.problem, request.messages) for request in requests]
-        await converse(conversations, policy, executor, self._reviewer(policy), self.agents.turns)
+        tool, agents = None, self.agents
+        if agents.tool_calls:
+            tool = PythonTool(executor.sandbox, agents.tool_calls, agents.tool_output)
+        note = tool.request(bool(policy.template.tools)) if tool else ""
+        conversations = [begin(request.problem, request.messages, note) for request in requests]
+        reviewer = self._reviewer(policy)
+        await converse(conversations, policy, executor, reviewer, agents.turns, tool=tool)
         scored_at = [
             at
             for at, conversation in enumerate(conversations)
@@ -104,6 +110,6 @@ def request_of(prompt: Mapping[str, Any]) -> RolloutRequest:
     if not isinstance(task, Problem):
         raise ValueError(
             f"{task.problem_id} is a question, and conversations are about programs: set "
-            "training.agents.turns to 1"
+            "training.agents.turns to 1 and training.agents.tool_calls to 0"
         )
     return RolloutRequest([dict(message) for message in prompt["raw_prompt"]], truth, task)

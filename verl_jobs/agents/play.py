@@ -19,12 +19,12 @@ from verl_jobs.agents.conversation import (
     TURNS,
     Conversation,
     ExecutorResult,
-    ProgramAttempt,
     comment_of,
     correction_request,
     review_request,
     reviewer_prompt,
 )
+from verl_jobs.agents.tool import PythonTool
 
 
 class Writer(Protocol):
@@ -59,20 +59,20 @@ async def converse(
     executor: Reports,
     reviewer: Reviews,
     turns: int,
+    *,
     on_attempt: Callable[[Conversation], None] | None = None,
+    tool: PythonTool | None = None,
 ) -> None:
-    """Run each conversation to its end, with at most `turns` programs.
+    """Run each conversation to its end, with at most `turns` programs as answers.
 
     on_attempt: called after each finding. Raises the writer's exceptions.
     """
     active = list(conversations)
     for turns_left in reversed(range(turns)):
-        active = await write_messages(active, generator)
+        active = await write_answers(active, generator, tool)
         findings = await asyncio.to_thread(executor.findings, active)
         for conversation, finding in zip(active, findings, strict=True):
-            conversation.attempts.append(
-                ProgramAttempt(conversation.messages[-1]["content"], finding)
-            )
+            conversation.add_attempt(finding)
             conversation.ended = _end_reason(finding, turns_left)
             if on_attempt:
                 on_attempt(conversation)
@@ -81,6 +81,25 @@ async def converse(
             return
         await reviewer.review(active)
         active = [conversation for conversation in active if not conversation.ended]
+
+
+async def write_answers(
+    conversations: Sequence[Conversation], writer: Writer, tool: PythonTool | None
+) -> list[Conversation]:
+    """Append messages of the writer, and results of its calls, until each last one is an answer.
+
+    A call after which nothing fits is an answer.
+    """
+    written = await write_messages(conversations, writer)
+    calling = written
+    while tool and (calling := await asyncio.to_thread(tool.run, calling)):
+        going = await write_messages(calling, writer)
+        for conversation in calling:
+            if conversation.ended == ROOM:
+                conversation.messages.pop()
+                conversation.ended = ""
+        calling = going
+    return [conversation for conversation in written if not conversation.ended]
 
 
 async def write_messages(

@@ -17,7 +17,6 @@ from sandbox.protocol import Verdict
 from verl_jobs.agents.conversation import (
     UNANSWERED,
     Conversation,
-    ProgramAttempt,
     begin,
     comment_of,
     correction_request,
@@ -98,7 +97,7 @@ async def _first_programs(
     for conversation, finding in zip(
         written, await asyncio.to_thread(executor.findings, written), strict=True
     ):
-        conversation.attempts.append(ProgramAttempt(conversation.messages[-1]["content"], finding))
+        conversation.add_attempt(finding)
     return {
         truth: conversation
         for truth, conversation in conversations.items()

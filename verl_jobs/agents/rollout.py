@@ -56,8 +56,8 @@ def rollout_of(conversation: Conversation, score: Score, shaping: float) -> Roll
     rewards = {last: score.value}
     if shaping:
         gained = improvements([attempt.finding.share for attempt in conversation.attempts])
-        for program, share in zip(_programs(conversation), gained, strict=True):
-            end = stream.ends[program] - 1
+        for attempt, share in zip(conversation.attempts, gained, strict=True):
+            end = attempt.end - 1
             rewards[end] = rewards.get(end, 0.0) + shaping * share
     begins = len(stream.tokens) - _trailing(stream.mask)
     return Rollout(
@@ -70,23 +70,14 @@ def rollout_of(conversation: Conversation, score: Score, shaping: float) -> Roll
     )
 
 
-def _programs(conversation: Conversation) -> list[int]:
-    """Return which of the policy's messages are programs.
-
-    All of them, or every other one if the policy reviews itself in between.
-    """
-    messages = sum(message["role"] == "assistant" for message in conversation.messages)
-    only_programs = messages == len(conversation.attempts)
-    return [at if only_programs else 2 * at for at in range(len(conversation.attempts))]
-
-
 def _trailing(mask: Sequence[int]) -> int:
     """Return the number of ones at the end."""
     return next((at for at, one in enumerate(reversed(mask)) if not one), len(mask))
 
 
 def transcript(conversation: Conversation) -> str:
-    """Return all messages after the first prompt as text."""
+    """Return all messages after the prompt as text."""
     return "\n\n".join(
-        f"[{message['role']}]\n{message['content']}" for message in conversation.messages[1:]
+        f"[{message['role']}]\n{message['content']}"
+        for message in conversation.messages[conversation.opening :]
     )

@@ -6,15 +6,17 @@ messages are appended as the chat template would do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from verl_jobs.agents.conversation import Conversation
+from verl_jobs.agents.tool import SCHEMA, TAG
 from verl_jobs.samples import BY_LENGTH, EngineWeights, SampledTokens
 
-# placeholder of a message in the template: invisible separators that no text contains
-PLACEHOLDER = "\u2063answer\u2063"
+# placeholders of messages in the template: invisible separators that no text contains
+PLACEHOLDER, CONTEXT = "\u2063answer\u2063", "\u2063context\u2063"
 MIN_FREE_TOKENS = 8  # minimum number of free tokens to start a message
 # prompts, and the maximum tokens for each -> the policy's messages
 Ask = Callable[[list[list[int]], list[int]], Awaitable[list[SampledTokens]]]
@@ -60,52 +62,76 @@ class Stream:
 class Template:
     """A tokenizer's chat template.
 
-    Raises ValueError if it does not keep a message as it was written.
+    tool: describe the Python tool where the template has calls as `<tool_call>` with JSON. Raises
+    ValueError if it does not keep a message as it was written.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, tool: bool = False) -> None:
         self.tokenizer = tokenizer
+        text = str(tokenizer.chat_template or "")
+        native = tool and "tools" in text and TAG in text and "<function=" not in text
+        self.tools = [SCHEMA] if native else None
+        marks = {text: id for text, id in tokenizer.get_added_vocab().items() if text.strip()}
+        self._marks = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True))))
+        self._mark_ids = set(marks.values())
 
     def opening(self, messages: Sequence[dict[str, str]]) -> list[int]:
         ids = self.tokenizer.apply_chat_template(
-            list(messages), add_generation_prompt=True, return_dict=False
+            list(messages), tools=self.tools, add_generation_prompt=True, return_dict=False
         )
         return list(map(int, ids))
 
-    def tokens_between(self, text: str, last: int) -> list[int]:
+    def plain_tokens(self, text: str) -> list[int]:
+        """Return the tokens of a text that another model or a program wrote, never special ones."""
+        if self._mark_ids:
+            text = self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
+        ids = self.tokenizer.encode(text, add_special_tokens=False)
+        return [token for token in ids if token not in self._mark_ids]
+
+    def tokens_between(self, message: dict[str, str], last: int) -> list[int]:
         """Return the tokens between two messages of the policy.
 
-        They are the end of the first message (unless its `last` token is that already), the text
-        `text`, and the head of the next message.
+        They are the end of the first message (unless its `last` token is that already), the
+        message, and the head of the next one.
         """
         messages = [
             {"role": "user", "content": "?"},
             {"role": "assistant", "content": PLACEHOLDER},
-            {"role": "user", "content": text},
+            {"role": message["role"], "content": CONTEXT},
         ]
         before, marker, after = self.tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True
+            messages, tools=self.tools, tokenize=False, add_generation_prompt=True
         ).partition(PLACEHOLDER)
-        if not marker or not before:
+        parts = after.split(CONTEXT)
+        if not marker or not before or len(parts) != 2:
             raise ValueError(
                 "the chat template changes or drops earlier messages, so conversations cannot be "
                 "trained on: use another template"
             )
-        ids: list[int] = self.tokenizer.encode(after, add_special_tokens=False)
+        head, tail = (self.tokenizer.encode(part, add_special_tokens=False) for part in parts)
+        ids: list[int] = head + self.plain_tokens(message["content"].strip()) + tail
         return ids[1:] if ids[:1] == [last] else ids
 
 
 class PolicyWriter:
     """The policy, token by token.
 
-    A message gets at most `message_tokens` tokens, a conversation at most `tokens` after its first
-    prompt. Other messages are appended only if tokens are left for a reply, so a stream always ends
-    with the policy's own tokens.
+    A message gets at most `message_tokens` tokens, a conversation at most `tokens` after its
+    prompt, and `whole` with it, if given: a note about a tool may make a prompt longer. Other
+    messages are appended only if tokens are left for a reply, so a stream always ends with the
+    policy's own tokens.
     """
 
-    def __init__(self, template: Template, ask: Ask, message_tokens: int, tokens: int) -> None:
+    def __init__(
+        self,
+        template: Template,
+        ask: Ask,
+        message_tokens: int,
+        tokens: int,
+        whole: int | None = None,
+    ) -> None:
         self.template, self.ask = template, ask
-        self.message_tokens, self.tokens = message_tokens, tokens
+        self.message_tokens, self.tokens, self.whole = message_tokens, tokens, whole
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
         """Raises the exceptions of `ask`."""
@@ -115,7 +141,7 @@ class PolicyWriter:
             if self._append_context(conversation)
         ]
         streams = [stream_of(conversations[at]) for at in open_at]
-        limits = [min(self.message_tokens, self.tokens - len(stream.tokens)) for stream in streams]
+        limits = [min(self.message_tokens, self._left(stream)) for stream in streams]
         written = await self.ask([stream.all for stream in streams], limits) if streams else []
         texts: list[str | None] = [None] * len(conversations)
         for at, stream, reply in zip(open_at, streams, written, strict=True):
@@ -130,15 +156,17 @@ class PolicyWriter:
         """
         if conversation.stream is None:
             conversation.stream = Stream(self.template.opening(conversation.messages))
-            return True
+            return self._left(conversation.stream) > 0
         stream = conversation.stream
-        context = self.template.tokens_between(
-            conversation.messages[-1]["content"], stream.tokens[-1]
-        )
-        if len(stream.tokens) + len(context) + MIN_FREE_TOKENS > self.tokens:
+        context = self.template.tokens_between(conversation.messages[-1], stream.tokens[-1])
+        if len(context) + MIN_FREE_TOKENS > self._left(stream):
             return False
         stream.append_context(context)
         return True
+
+    def _left(self, stream: Stream) -> int:
+        most = self.tokens if self.whole is None else self.whole - len(stream.prompt)
+        return min(self.tokens, most) - len(stream.tokens)
 
 
 def stream_of(conversation: Conversation) -> Stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from artifacts.section import Section
 
@@ -21,6 +21,13 @@ class Agents(Section):
     tokens: PositiveInt = 336
     """Maximum tokens of a conversation after its first prompt, including messages to the policy.
     Together with the prompt they must fit the model's context.
+    """
+    tool_calls: NonNegativeInt = 0
+    """Maximum number of programs that the policy may run in a conversation to see their output,
+    before it answers; 0: it has no tool.
+    """
+    tool_output: PositiveInt = 200
+    """Maximum bytes of a program's output that the policy sees; a longer one is cut in the middle.
     """
     reviewer: str = "none"
     """Who comments between two programs: `none`; `self`, the policy in the same conversation; or a
@@ -46,6 +53,10 @@ class Agents(Section):
                 "agents.generator is required with trains: reviewer, and only then: set it to a "
                 "folder or an endpoint, or remove it"
             )
+        if self.trains == "reviewer" and self.tool_calls:
+            raise ValueError(
+                "agents.tool_calls is for the generator: remove it, or trains: reviewer"
+            )
         if self.trains == "reviewer" and self.reviewer != "none":
             raise ValueError(
                 "with trains: reviewer the policy is the reviewer: remove agents.reviewer"
@@ -62,4 +73,9 @@ class Agents(Section):
 
     @property
     def on(self) -> bool:
-        return self.turns > 1 or self.trains == "reviewer"
+        return self.several or self.trains == "reviewer"
+
+    @property
+    def several(self) -> bool:
+        """Whether a conversation may have several messages of the policy."""
+        return self.turns > 1 or self.tool_calls > 0

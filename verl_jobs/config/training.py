@@ -270,9 +270,9 @@ class Training(Section):
                 "conversations cannot use plugins.agent_loop or plugins.reward_manager: remove "
                 "them, or agents"
             )
-        if self.agents.turns > 1 and self.agents.tokens < 2 * self.answer_tokens:
+        if self.agents.several and self.agents.tokens < 2 * self.answer_tokens:
             raise ValueError(
-                f"agents.tokens must be at least {2 * self.answer_tokens} (two programs of "
+                f"agents.tokens must be at least {2 * self.answer_tokens} (two messages of "
                 f"{self.answer_tokens} tokens), got {self.agents.tokens}"
             )
         return self
@@ -280,11 +280,11 @@ class Training(Section):
     @property
     def response_tokens(self) -> int:
         """Maximum tokens after the prompt, of a completion or of a whole conversation."""
-        return self.agents.tokens if self.agents.turns > 1 else self.answer_tokens
+        return self.agents.tokens if self.agents.several else self.answer_tokens
 
     def response_tokens_at(self, step: int) -> int:
         """Return `response_tokens` of what is sampled for this step."""
-        return self.agents.tokens if self.agents.turns > 1 else self.answer_tokens_at(step)
+        return self.agents.tokens if self.agents.several else self.answer_tokens_at(step)
 
     @property
     def drops_equal_groups(self) -> bool:

@@ -25,7 +25,7 @@ from verl_jobs.trainer import progress
 class ConversingWorker(BatchedAgentLoopWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.template = Template(self.tokenizer)
+        self.template = Template(self.tokenizer, self.job.training.agents.tool_calls > 0)
         self.participants = Participants(self.job.training.agents)
 
     async def _generate_batch(
@@ -85,7 +85,11 @@ class ConversingWorker(BatchedAgentLoopWorker):
             return [completion for [completion] in completions]
 
         policy = PolicyWriter(
-            self.template, generate, params["max_tokens"], training.response_tokens
+            self.template,
+            generate,
+            params["max_tokens"],
+            training.response_tokens,
+            training.prompt_tokens + training.response_tokens,
         )
         scores, requests = (
             partial(self.scorer.score, step=step),

@@ -191,7 +191,7 @@ def _faults(
             f"{resident / GIB:.1f} GiB"
         )
     elif concurrent == 0:
-        key = "agents.tokens" if t.agents.turns > 1 else "answer_tokens"
+        key = "agents.tokens" if t.agents.several else "answer_tokens"
         yield (
             f"a KV cache of {cache / GIB:.1f} GiB does not hold one sequence of {longest(t)} "
             f"tokens: shorten training.{key}"
