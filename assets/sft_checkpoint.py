@@ -24,8 +24,9 @@ from assets.ray_job import other_job
 from assets.stages import STAGES, asset_of
 from problems.demonstrations import chats, demonstrations
 from resources.run_context import RunContext, StageContext, StageOutput, result
-from verl_jobs.agents.corrections import corrections
+from verl_jobs.agents.corrections import corrections, tool_uses
 from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.tool import PythonTool
 from verl_jobs.planner.shapes import shape_of
 from verl_jobs.sft.warm_up import Prompt
 
@@ -49,10 +50,14 @@ def sft_checkpoint(
     with run_context.stage(context) as stage:
         clean = stage.store.require("datasets", "clean_problems")
         base = stage.store.require("checkpoints", "base_model")
-        config, correcting = stage.profile.warm_up, stage.profile.training.agents.on
+        config, agents = stage.profile.warm_up, stage.profile.training.agents
+        correcting = agents.turns > 1 or agents.trains == "reviewer"
+        # A pretrained model may know calls of another form.
+        calls = 0 if stage.profile.base else agents.tool_calls
         inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
         artifact_config = config.model_dump(mode="json") | (
-            {"corrections": True} if correcting else {}
+            ({"corrections": True} if correcting else {})
+            | ({"tool_calls": calls, "tool_output": agents.tool_output} if calls else {})
         )
 
         def make(folder: Path) -> StageOutput:
@@ -60,9 +65,11 @@ def sft_checkpoint(
             if not problems and stage.profile.base:
                 return _as_it_is(base, folder)
             rows: Chats = [*chats(problems, stage.profile.base)]
-            if correcting:  # also train on sandbox reports, which conversations contain
+            if correcting or calls:  # also train on what else conversations contain
                 with stage.run_context.new_sandbox() as sandbox:
-                    rows += corrections(problems, Executor(sandbox))
+                    rows += corrections(problems, Executor(sandbox)) if correcting else []
+                    if calls:
+                        rows += tool_uses(problems, PythonTool(sandbox, calls, agents.tool_output))
             learn = _in_this_process if _fits_this_process(stage, base) else _on_ray
             losses = learn(stage, base, rows, inputs | {"config": artifact_config}, folder)
             (folder / "losses.json").write_text(

@@ -19,6 +19,7 @@ from rewards.config import RewardConfig
 from rewards.scorer import Scorer
 from sandbox.protocol import Limits
 from verl_jobs.agents.conversation import Conversation, begin
+from verl_jobs.agents.corrections import tool_uses
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.participants import Participants
 from verl_jobs.agents.play import NoReviewer, converse
@@ -289,3 +290,15 @@ def test_a_call_that_the_sandbox_loses_is_no_sample(scorer: Scorer) -> None:
     assert (lost.ended, lost.attempts) == ("the sandbox failed", [])
     with pytest.raises(ValueError, match="no policy"):
         stream_of(lost)
+
+
+def test_a_demonstration_of_the_tool_shows_its_real_output(scorer: Scorer) -> None:
+    problem = replace(DOUBLE, visible_tests=1)
+    call_row, answer_row = tool_uses([problem, DOUBLE], PythonTool(scorer, 1, 200))
+    assert called(call_row[1]) == f"{RIGHT}\nprint(solve(2))\n"
+    assert answer_row[0] == [
+        *call_row[0],
+        {"role": "assistant", "content": call_row[1]},
+        {"role": "user", "content": "Output:\n4\nNow answer."},
+    ]
+    assert answer_row[1] == RIGHT
