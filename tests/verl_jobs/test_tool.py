@@ -190,7 +190,7 @@ def test_a_result_never_has_special_tokens(tokenizer: Any, parts: list[str]) -> 
     assert len(special) >= 2
     assert not special & set(template.plain_tokens(text))
     between = [
-        template.tokens_between({"role": "user", "content": content}, 0)
+        template.tokens_between([{"role": "user", "content": content}], 0)
         for content in (text, "plain")
     ]
     counts = [sum(token in special for token in tokens) for tokens in between]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from problems.demonstrations import demonstration
 from problems.prompt import prompt_messages
 from problems.schema import Problem
-from sandbox.styles.call import call_text
+from sandbox.styles.source_text import call_text
 from verl_jobs.agents.conversation import Message, begin, correction_request
 from verl_jobs.agents.play import Reports
 from verl_jobs.agents.tool import PythonTool

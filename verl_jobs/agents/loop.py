@@ -19,7 +19,7 @@ from rewards.scorer import NoScore, Scorer
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.participants import Participants, request_of
 from verl_jobs.agents.rollout import BONUS, Rollout
-from verl_jobs.agents.stream import PolicyWriter, Template
+from verl_jobs.agents.stream import Ask, PolicyWriter, Template
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.samples import BY_LENGTH, WEIGHTS, EngineWeights, SampledTokens, weight_fields
@@ -66,6 +66,26 @@ def reward_of(rollout: Rollout, training: Training, limit: int) -> dict[str, Any
     }
 
 
+def ask_of(server: Any, sampling_params: dict[str, Any]) -> Ask:
+    """Return the sampling of one conversation by verl's engine client."""
+    request_id = uuid4().hex  # one, so that the engine reuses the conversation's cache
+
+    async def generate(prompts: list[list[int]], limits: list[int]) -> list[SampledTokens]:
+        [ids], [limit] = prompts, limits
+        params = sampling_params | {"max_tokens": limit}
+        output = await server.generate(
+            request_id=request_id, prompt_ids=ids, sampling_params=params
+        )
+        fields = output.extra_fields
+        weights = EngineWeights(fields.get("global_steps") or 0, fields.get(WEIGHTS, ""))
+        # verl's servers report "completed" here too
+        reason = BY_LENGTH if len(output.token_ids) >= limit else output.stop_reason or ""
+        log_probs = list(output.log_probs or [0.0] * len(output.token_ids))
+        return [SampledTokens(list(output.token_ids), log_probs, reason, weights)]
+
+    return generate
+
+
 class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
     """Agent loop named in loops.yaml.
 
@@ -73,27 +93,12 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
     """
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        # one request id, so that the engine reuses the conversation's cache
-        job, request_id = job_of(self.config), uuid4().hex
-
-        async def generate(prompts: list[list[int]], limits: list[int]) -> list[SampledTokens]:
-            [ids], [limit] = prompts, limits
-            params = sampling_params | {"max_tokens": limit}
-            output = await self.server_manager.generate(
-                request_id=request_id, prompt_ids=ids, sampling_params=params
-            )
-            fields = output.extra_fields
-            weights = EngineWeights(fields.get("global_steps") or 0, fields.get(WEIGHTS, ""))
-            # verl's servers report "completed" here too
-            reason = BY_LENGTH if len(output.token_ids) >= limit else output.stop_reason or ""
-            log_probs = list(output.log_probs or [0.0] * len(output.token_ids))
-            return [SampledTokens(list(output.token_ids), log_probs, reason, weights)]
-
+        job = job_of(self.config)
         participants, scorer = await asyncio.to_thread(_participants, job.model_dump_json())
         message_tokens = sampling_params.get("max_tokens", job.training.answer_tokens)
         policy = PolicyWriter(
             Template(self.tokenizer, job.training.agents.tool_calls > 0),
-            generate,
+            ask_of(self.server_manager, sampling_params),
             message_tokens,
             job.training.response_tokens,
             job.training.prompt_tokens + job.training.response_tokens,

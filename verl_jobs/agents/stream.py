@@ -88,28 +88,30 @@ class Template:
         ids = self.tokenizer.encode(text, add_special_tokens=False)
         return [token for token in ids if token not in self._mark_ids]
 
-    def tokens_between(self, message: dict[str, str], last: int) -> list[int]:
+    def tokens_between(self, others: Sequence[dict[str, str]], last: int) -> list[int]:
         """Return the tokens between two messages of the policy.
 
         They are the end of the first message (unless its `last` token is that already), the
-        message, and the head of the next one.
+        messages of others, and the head of the next one.
         """
         messages = [
             {"role": "user", "content": "?"},
             {"role": "assistant", "content": PLACEHOLDER},
-            {"role": message["role"], "content": CONTEXT},
+            *({"role": message["role"], "content": CONTEXT} for message in others),
         ]
         before, marker, after = self.tokenizer.apply_chat_template(
             messages, tools=self.tools, tokenize=False, add_generation_prompt=True
         ).partition(PLACEHOLDER)
         parts = after.split(CONTEXT)
-        if not marker or not before or len(parts) != 2:
+        if not marker or not before or len(parts) != len(others) + 1:
             raise ValueError(
                 "the chat template changes or drops earlier messages, so conversations cannot be "
                 "trained on: use another template"
             )
-        head, tail = (self.tokenizer.encode(part, add_special_tokens=False) for part in parts)
-        ids: list[int] = head + self.plain_tokens(message["content"].strip()) + tail
+        ids: list[int] = self.tokenizer.encode(parts[0], add_special_tokens=False)
+        for message, part in zip(others, parts[1:], strict=True):
+            ids += self.plain_tokens(message["content"].strip())
+            ids += self.tokenizer.encode(part, add_special_tokens=False)
         return ids[1:] if ids[:1] == [last] else ids
 
 
@@ -158,7 +160,10 @@ class PolicyWriter:
             conversation.stream = Stream(self.template.opening(conversation.messages))
             return self._left(conversation.stream) > 0
         stream = conversation.stream
-        context = self.template.tokens_between(conversation.messages[-1], stream.tokens[-1])
+        messages, end = conversation.messages, len(conversation.messages)
+        while messages[end - 1]["role"] != "assistant":
+            end -= 1
+        context = self.template.tokens_between(messages[end:], stream.tokens[-1])
         if len(context) + MIN_FREE_TOKENS > self._left(stream):
             return False
         stream.append_context(context)
