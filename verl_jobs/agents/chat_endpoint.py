@@ -122,8 +122,8 @@ async def serve(session: ChatSession) -> AsyncIterator[str]:
             reason, code = str(refusal), refusal.code
         except ValueError as error:
             reason, code = f"the body is no JSON: {error}", "invalid_request"
-        error = {"message": reason, "type": "invalid_request_error", "code": code}
-        return web.json_response({"error": error}, status=400)
+        answer = {"message": reason, "type": "invalid_request_error", "code": code}
+        return web.json_response({"error": answer}, status=400)
 
     app, path = web.Application(client_max_size=2**26), f"/{secrets.token_urlsafe(16)}/v1"
     app.router.add_post(f"{path}/chat/completions", completions)
