@@ -12,12 +12,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verl_jobs.agents.conversation import Conversation
-from verl_jobs.agents.tool import SCHEMA, TAG
 from verl_jobs.samples import BY_LENGTH, EngineWeights, SampledTokens
 
 # placeholders of messages in the template: invisible separators that no text contains
 PLACEHOLDER, CONTEXT = "\u2063answer\u2063", "\u2063context\u2063"
 MIN_FREE_TOKENS = 8  # minimum number of free tokens to start a message
+# the Python tool as chat templates describe it, and what begins a call in some of them
+TAG = "<tool_call>"
+SCHEMA: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "python",
+        "description": "Run a Python program and return what it prints.",
+        "parameters": {
+            "type": "object",
+            "properties": {"code": {"type": "string", "description": "The whole program."}},
+            "required": ["code"],
+        },
+    },
+}
 # prompts, and the maximum tokens for each -> the policy's messages
 Ask = Callable[[list[list[int]], list[int]], Awaitable[list[SampledTokens]]]
 

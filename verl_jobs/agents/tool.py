@@ -11,29 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rewards.blocks import after_thought
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Runs, run_all
 from verl_jobs.agents.conversation import LOST, Conversation, unmarked
 from verl_jobs.agents.executor import WORDS
+from verl_jobs.agents.stream import TAG
 
-TAG, END_TAG = "<tool_call>", "</tool_call>"
+END_TAG = "</tool_call>"
 _OPEN = re.compile(r"^```python run[ \t]*\n", re.MULTILINE)
 _CLOSE = re.compile(r"^```", re.MULTILINE)
-SCHEMA: dict[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": "python",
-        "description": "Run a Python program and return what it prints.",
-        "parameters": {
-            "type": "object",
-            "properties": {"code": {"type": "string", "description": "The whole program."}},
-            "required": ["code"],
-        },
-    },
-}
 UNREADABLE = 'The call holds no program, as {"name": "python", "arguments": {"code": ...}} does.'
 
 
