@@ -1,5 +1,6 @@
-"""`kill -9` of a gateway, its engines, Ray's replicas and its database, at random moments under
-load: with one retry no request is lost, and the records are whole.
+"""`kill -9` of a gateway, its engines, Ray's replicas and its database, at random moments of a
+release under load: with one retry no request is lost or answered by another version than recorded,
+no observation is counted twice, and the release goes on at its step.
 
 RATCHET_KILLS: kills of all parts together, 100 by default; a quarter of them with Ray.
 """
@@ -10,149 +11,38 @@ import json
 import os
 import random
 import sqlite3
-import subprocess
-import sys
-import threading
 import time
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from http.client import HTTPException
+from collections.abc import Callable
+from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from resources.home import Home
 from resources.registry.ledger import Ledger
-from resources.registry.releases import Releases, deployed
-from serving.gateway.observations import Observations
-from tests.children import children
+from resources.registry.releases import Release, Releases, deployed
+from serving.gateway.observations import Observation, Observations
+from serving.release.arms import Arms, FirstRequests
+from serving.release.evidence import guardrails_of
 from tests.resources.postgres import PASSWORD, postgres
 from tests.sandbox.engines import ray_cluster
 from tests.serving import vllm_stand_in
-from tests.serving.gateway_server import call, eventually, promoted
+from tests.serving.gateway_server import eventually, promoted
+from tests.serving.killed_gateway import CLIENTS, PATIENCE_S, Gateway, clients
 from tests.serving.test_replicas import replicas
-from tests.serving.test_serve_process import ROOT, free_port, ready
+from tests.serving.test_serve_process import ready
 from tests.serving.traffic import SETTINGS, open_release
 
 KILLS = int(os.environ.get("RATCHET_KILLS", "100"))
-CLIENTS, PAUSE_S = 3, 0.1  # seconds between two requests of a client
-FAILURES = (OSError, HTTPException, ValueError, KeyError)  # of a request
-PATIENCE_S = 300.0  # until everything runs again on a busy machine
-STEPS = SETTINGS.model_copy(update={"shares": (0.5,), "min_pairs": 20, "errors_margin": 0.9})
-
-
-class Gateway:
-    """`ratchet serve` on one port; started again after it was killed, as a supervisor does."""
-
-    def __init__(self, home: Home, profile: Path, environment: dict[str, str]) -> None:
-        self.port, self.home = free_port(), home
-        self.url = f"http://127.0.0.1:{self.port}"
-        arguments = ["serve", "--port", str(self.port), "--profile", str(profile)]
-        self.command = [sys.executable, "-m", "cli.main", *arguments]
-        self.environment = os.environ | environment | {"RATCHET_HOME": str(home.path)}
-        self.start()
-
-    def start(self) -> None:
-        with (self.home.path / "gateway.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command, cwd=ROOT, env=self.environment, stdout=log, stderr=log
-            )
-        eventually(lambda: ready(self.url), PATIENCE_S)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.start()
-
-    def kill_engine(self) -> None:
-        """Kill one of the engine's processes; the gateway starts it again."""
-        random.choice(self.engines()).kill()
-
-    def engines(self) -> list[psutil.Process]:
-        """Return the engines' processes that run."""
-        return children(" serve ", self.process.pid)
-
-    def loaded(self) -> int:
-        """Return how many versions are loaded."""
-        with suppress(OSError, ValueError, KeyError):
-            versions = call(f"{self.url}/models")[1]["versions"]
-            return sum(version["loaded"] for version in versions)
-        return 0
-
-
-class Client(threading.Thread):
-    """Sends requests, half of them as streams, each with at most one retry. answered: ids."""
-
-    def __init__(self, url: str, number: int, stop: threading.Event) -> None:
-        super().__init__(daemon=True)
-        self.url, self.number, self.stop = url, number, stop
-        self.answered: list[str] = []
-        self.texts: Counter[tuple[str, str]] = Counter()
-        self.lost: list[str] = []
-        self.retries = 0
-
-    def run(self) -> None:
-        sent = 0
-        while not self.stop.is_set() and not self.lost:
-            sent += 1
-            time.sleep(PAUSE_S)
-            body = {
-                "messages": [{"role": "user", "content": "double the number"}],
-                "max_tokens": 8,
-                "user": f"{self.number}-{sent}",
-                "stream": sent % 2 == 0,
-            }
-            try:
-                self.send(body)
-            except FAILURES:
-                self.retries += 1
-                eventually(lambda: ready(self.url), PATIENCE_S)
-                try:
-                    self.send(body)
-                except FAILURES as error:
-                    detail = error.read() if hasattr(error, "read") else b""
-                    self.lost.append(f"{error!r} {detail[:300]!r}")
-
-    def send(self, body: dict[str, Any]) -> None:
-        """Raises one of FAILURES unless the whole answer arrives."""
-        request = urllib.request.Request(
-            f"{self.url}/v1/chat/completions",
-            json.dumps(body).encode(),
-            {"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=120) as reply:
-            data = reply.read().decode()
-        if body["stream"]:
-            *events, done = data.strip().split("\n\n")
-            if done != "data: [DONE]":
-                raise ValueError(data[-200:])
-            chunks = [json.loads(event.removeprefix("data: ")) for event in events]
-            text = "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks)
-            name, model = chunks[0]["id"], chunks[0]["model"]
-        else:
-            whole = json.loads(data)
-            text, name = whole["choices"][0]["message"]["content"], whole["id"]
-            model = whole["model"]
-        self.texts[model, text] += 1
-        self.answered.append(name.rsplit("-", 1)[-1])
-
-
-@contextmanager
-def clients(url: str) -> Iterator[list[Client]]:
-    stop = threading.Event()
-    threads = [Client(url, number, stop) for number in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield threads
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(PATIENCE_S)
+STEPS = SETTINGS.model_copy(
+    update={
+        "shares": (0.2, 0.5), "bake_s": 10.0, "watch_s": 10.0, "min_pairs": 20, "errors_margin": 0.9
+    }
+)  # fmt: skip
+NAMES = {"old": 1, "new": 2}  # model of an answer -> version
 
 
 def kill_under_load(
@@ -168,36 +58,45 @@ def kill_under_load(
     """
     ledger, releases = Ledger(place, gateway.home.path), Releases(place)
     done: Counter[str] = Counter()
-    with clients(gateway.url) as threads:
-        for _ in range(kills):
-            before = [len(each.answered) for each in threads]
+    with gateway.runs():
+        with clients(gateway.url) as threads:
+            for _ in range(kills):
+                before = [len(each.answered) for each in threads]
 
-            def settled(before: list[int] = before) -> bool:
-                assert not any(each.lost for each in threads), [each.lost for each in threads]
-                return whole() and all(
-                    len(each.answered) > start + 2
-                    for each, start in zip(threads, before, strict=True)
-                )
+                def settled(before: list[int] = before) -> bool:
+                    assert not any(each.lost for each in threads), [each.lost for each in threads]
+                    return whole() and all(
+                        len(each.answered) > start + 2
+                        for each, start in zip(threads, before, strict=True)
+                    )
 
-            eventually(settled, PATIENCE_S)
-            known = releases.all()
-            if not (known and known[-1].open):
-                challenger = 3 - (deployed(known) or 1)
-                open_release(ledger, releases, STEPS, challenger)
-            time.sleep(random.uniform(0, 0.5))
-            way = random.choice(list(ways))
-            ways[way]()
-            done[way] += 1
-            print(sum(done.values()), way, flush=True)
-        eventually(lambda: ready(gateway.url), PATIENCE_S)
-    gateway.process.terminate()
-    gateway.process.wait(PATIENCE_S)
+                eventually(settled, PATIENCE_S)
+                known = releases.all()
+                if not (known and known[-1].open):
+                    challenger = 3 - (deployed(known) or 1)
+                    open_release(ledger, releases, STEPS, challenger)
+                time.sleep(random.uniform(0, 0.5))
+                way = random.choice(list(ways))
+                ways[way]()
+                done[way] += 1
+                print(sum(done.values()), way, flush=True)
+            eventually(lambda: ready(gateway.url), PATIENCE_S)
+            eventually(lambda: not releases.all()[-1].open, PATIENCE_S)
+        gateway.process.terminate()
+        gateway.process.wait(PATIENCE_S)
     assert not any(each.lost for each in threads)
-    texts = {text for each in threads for text in each.texts}
-    assert len(texts) <= 2, texts  # each version gives one text, never a part of it
-    answered = [name for each in threads for name in each.answered]
-    recorded = {row.response for _, row in Observations(gateway.home.observations).read()}
+    texts = {pair for each in threads for pair in each.texts}
+    assert len(texts) == len({model for model, _ in texts}), texts  # one text each, never a part
+    answered = {name: model for each in threads for name, model in each.answered.items()}
+    rows = list(Observations(gateway.home.observations).read())
+    recorded = Counter(row.response for _, row in rows)
+    assert set(recorded.values()) == {1}
+    versions = {row.response: row.version for _, row in rows}
     missing = [name for name in answered if name not in recorded]
+    wrong = [n for n in answered if n in versions and versions[n] != NAMES[answered[n]]]
+    assert not wrong
+    for release in releases.all():
+        goes_on(release, rows)
     ended = Counter(release.state for release in releases.all())
     retries = sum(each.retries for each in threads)
     print(
@@ -212,6 +111,22 @@ def kill_under_load(
     assert len(ledger.history()) == 2
 
 
+def goes_on(release: Release, rows: list[tuple[int, Observation]]) -> None:
+    """Assert that a release took its steps in turn, and that the evidence of each event is that of
+    the rows until then, each counted once.
+    """
+    steps = [event.step for event in release.events]
+    assert all(later - step in (0, 1) for step, later in pairwise(steps)), steps
+    for event in release.events:
+        if "guardrails" not in event.detail:
+            continue
+        arms, last = Arms(release), event.detail["observations"]
+        first = FirstRequests(arms.plan)
+        own = [row for n, row in rows if n <= last and row.release == release.id]
+        arms.first.add([row for row in own if first.admits(row)])
+        assert json.loads(json.dumps(guardrails_of(arms.first))) == event.detail["guardrails"]
+
+
 @pytest.mark.soak
 def test_gateway_engines_and_database_are_killed(
     home: Home, checkpoints: dict[str, Path], tmp_path: Path
@@ -219,7 +134,7 @@ def test_gateway_engines_and_database_are_killed(
     with postgres() as server:
         place = server.fresh("kills")
         ledger = Ledger(place, home.path)
-        for name in ("old", "new"):
+        for name in NAMES:
             promoted(ledger, name, checkpoints[name])
         profile = tmp_path / "kills.yaml"
         profile.write_text(
@@ -243,10 +158,7 @@ def test_gateway_engines_and_database_are_killed(
             "engine": gateway.kill_engine,
             "database": restart_database,
         }
-        try:
-            kill_under_load(gateway, place, KILLS - KILLS // 4, ways, whole)
-        finally:
-            gateway.process.kill()
+        kill_under_load(gateway, place, KILLS - KILLS // 4, ways, whole)
 
 
 @pytest.mark.soak
@@ -254,7 +166,7 @@ def test_gateway_and_replicas_are_killed(
     home: Home, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
     ledger = Ledger(home.ledger, home.path)
-    for name in ("old", "new"):
+    for name in NAMES:
         promoted(ledger, name, checkpoints[name])
     with ray_cluster() as cluster:
         profile = tmp_path / "kills.yaml"
@@ -269,7 +181,4 @@ def test_gateway_and_replicas_are_killed(
                 random.choice(replicas()).kill()
 
         ways = {"gateway": gateway.kill, "replica": kill_replica}
-        try:
-            kill_under_load(gateway, home.ledger, KILLS // 4, ways, lambda: len(replicas()) == 4)
-        finally:
-            gateway.process.kill()
+        kill_under_load(gateway, home.ledger, KILLS // 4, ways, lambda: len(replicas()) == 4)
