@@ -67,6 +67,8 @@ PROBLEM_KEYS = {
 class Job:
     """One program to be judged.
 
+    entry_point: a function, or a method as `Solution().name`. For `call`, a program may write the
+        one as the other.
     tolerance: absolute or relative, for floats; None compares exactly.
     compare: for `call`, "unordered" ignores the order of the elements of a result, and "set" also
         ignores how often each occurs. For `stdio`, "exact" compares line by line, "tokens" treats
