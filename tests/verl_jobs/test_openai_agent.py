@@ -158,6 +158,7 @@ def test_a_full_conversation_is_an_error_that_agents_know(tokenizer: Any) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_the_documented_agent_passes_its_dry_step(tmp_path: Path) -> None:
     [text] = re.findall(r"```python\n# my_openai_agent.py\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "my_openai_agent.py").write_text(text)
