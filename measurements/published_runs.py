@@ -21,8 +21,14 @@ from verl_jobs.planner.seconds import UPDATE_S, forward_flops, rollout_seconds
 from verl_jobs.planner.shapes import GIB, GPUS, SHAPES, Gpu, ModelShape
 
 A6000 = Gpu("A6000", 48 * GIB, 155e12, 0.77e12)
-SMALL = ModelShape("Qwen3-0.6B", 1024, 28, 16, 8, 3072, 151_936, True, 128)
-FOUR = ModelShape("Qwen3-4B", 2560, 36, 32, 8, 9728, 151_936, True, 128)
+SMALL = ModelShape(
+    name="Qwen3-0.6B", hidden=1024, layers=28, heads=16, kv_heads=8, intermediate=3072,
+    vocabulary=151_936, tied=True, head=128,
+)  # fmt: skip
+FOUR = ModelShape(
+    name="Qwen3-4B", hidden=2560, layers=36, heads=32, kv_heads=8, intermediate=9728,
+    vocabulary=151_936, tied=True, head=128,
+)  # fmt: skip
 SEVEN = SHAPES["Qwen/Qwen2.5-Coder-7B"]  # of the same shape as Qwen2-7B and Qwen2.5-Math-7B
 FOURTEEN, THIRTY_TWO = SHAPES["Qwen/Qwen2.5-Coder-14B"], SHAPES["Qwen/Qwen2.5-Coder-32B"]
 FUSED, TORCH = 0, 16  # bytes of the head: of prime-rl's RL trainer, and of its SFT trainer
@@ -40,44 +46,72 @@ class Run:
     length: int
     seconds: float  # of a step
     gib: float  # peak on a GPU
-    chose: bool = False  # whether the rates were chosen by this row
+
+    @property
+    def chose(self) -> bool:
+        """Whether the rates were chosen by this row."""
+        return self.seconds in CHOSE
 
 
 # prime-rl, benchmarks/baselines/*.json at commit 559b447 (dense models, activations recomputed),
-# https://github.com/PrimeIntellect-ai/prime-rl; of 15 January 2026 but for two
+# https://github.com/PrimeIntellect-ai/prime-rl; of 15 January 2026
 H100, H200, B200 = GPUS["H100"], GPUS["H200"], GPUS["B200"]
-RUNS = (
-    Run(H100, 8, FOUR, FUSED, 0, 16_384, 4.69, 17.10, chose=True),
-    Run(H100, 8, FOUR, FUSED, 0, 65_536, 30.29, 36.10, chose=True),
-    Run(H100, 8, FOUR, FUSED, 16, 16_384, 5.38, 10.26),
-    Run(H100, 8, FOUR, FUSED, 16, 65_536, 32.00, 28.85),
-    Run(H100, 8, FOUR, TORCH, 0, 16_384, 5.01, 54.63),
-    Run(H100, 1, FOUR, FUSED, 16, 16_384, 5.26, 23.30),
-    Run(H100, 1, FOUR, FUSED, 16, 65_536, 31.49, 41.99),
-    Run(H100, 1, SMALL, FUSED, 0, 16_384, 1.99, 12.53, chose=True),
-    Run(H100, 1, SMALL, FUSED, 0, 65_536, 12.18, 19.56, chose=True),
-    Run(H100, 1, SMALL, FUSED, 16, 16_384, 2.45, 5.15),
-    Run(H100, 1, SMALL, FUSED, 16, 65_536, 13.16, 11.45),
-    Run(H100, 1, SMALL, TORCH, 0, 8_192, 0.62, 31.74),
-    Run(H100, 1, SMALL, TORCH, 0, 16_384, 1.28, 52.84),
-    Run(H200, 8, FOUR, FUSED, 0, 16_384, 4.42, 17.10),
-    Run(H200, 8, FOUR, FUSED, 0, 65_536, 29.89, 36.10),
-    Run(H200, 8, FOUR, FUSED, 16, 16_384, 5.01, 10.26),
-    Run(H200, 8, FOUR, FUSED, 16, 65_536, 31.42, 28.85),
-    Run(H200, 8, FOUR, TORCH, 0, 16_384, 4.71, 54.63),
-    Run(B200, 8, FOUR, FUSED, 0, 16_384, 4.63, 17.04),
-    Run(B200, 8, FOUR, FUSED, 16, 16_384, 5.69, 10.22),
-    Run(B200, 8, FOUR, FUSED, 16, 65_536, 41.86, 28.81),
-    Run(B200, 8, FOUR, TORCH, 0, 16_384, 3.74, 54.59),
-    Run(B200, 8, FOUR, TORCH, 0, 65_536, 39.61, 171.53),
-    Run(A6000, 1, SMALL, FUSED, 0, 16_384, 7.46, 12.47),
-    Run(A6000, 1, SMALL, FUSED, 16, 16_384, 9.23, 5.09),
-    Run(A6000, 1, SMALL, FUSED, 16, 65_536, 65.77, 11.45),
-    Run(A6000, 1, SMALL, TORCH, 0, 8_192, 2.46, 31.21),
-    Run(A6000, 1, FOUR, FUSED, 16, 16_384, 24.43, 23.30),
-    # of 24 June 2026, by a later prime-rl
-    Run(A6000, 1, SMALL, FUSED, 0, 65_536, 52.80, 11.73),
-    Run(A6000, 4, SMALL, FUSED, 0, 65_536, 63.90, 6.30),
+PASSES: dict[tuple[Gpu, int, ModelShape, int], tuple[tuple[int, int, float, float], ...]] = {
+    # GPU, GPUs, model, head: (rank of the adapters, tokens, seconds, GiB), ...
+    (H100, 8, FOUR, FUSED): (
+        (0, 16_384, 4.69, 17.10),
+        (0, 65_536, 30.29, 36.10),
+        (16, 16_384, 5.38, 10.26),
+        (16, 65_536, 32.00, 28.85),
+    ),
+    (H100, 8, FOUR, TORCH): ((0, 16_384, 5.01, 54.63),),
+    (H100, 1, FOUR, FUSED): (
+        (16, 16_384, 5.26, 23.30),
+        (16, 65_536, 31.49, 41.99),
+    ),
+    (H100, 1, SMALL, FUSED): (
+        (0, 16_384, 1.99, 12.53),
+        (0, 65_536, 12.18, 19.56),
+        (16, 16_384, 2.45, 5.15),
+        (16, 65_536, 13.16, 11.45),
+    ),
+    (H100, 1, SMALL, TORCH): (
+        (0, 8_192, 0.62, 31.74),
+        (0, 16_384, 1.28, 52.84),
+    ),
+    (H200, 8, FOUR, FUSED): (
+        (0, 16_384, 4.42, 17.10),
+        (0, 65_536, 29.89, 36.10),
+        (16, 16_384, 5.01, 10.26),
+        (16, 65_536, 31.42, 28.85),
+    ),
+    (H200, 8, FOUR, TORCH): ((0, 16_384, 4.71, 54.63),),
+    (B200, 8, FOUR, FUSED): (
+        (0, 16_384, 4.63, 17.04),
+        (16, 16_384, 5.69, 10.22),
+        (16, 65_536, 41.86, 28.81),
+    ),
+    (B200, 8, FOUR, TORCH): (
+        (0, 16_384, 3.74, 54.59),
+        (0, 65_536, 39.61, 171.53),
+    ),
+    (A6000, 1, SMALL, FUSED): (
+        (0, 16_384, 7.46, 12.47),
+        (16, 16_384, 9.23, 5.09),
+        (16, 65_536, 65.77, 11.45),
+        (0, 65_536, 52.80, 11.73),  # of 24 June 2026, by a later prime-rl
+    ),
+    (A6000, 1, SMALL, TORCH): ((0, 8_192, 2.46, 31.21),),
+    (A6000, 1, FOUR, FUSED): ((16, 16_384, 24.43, 23.30),),
+    (A6000, 4, SMALL, FUSED): (
+        (0, 65_536, 63.90, 6.30),  # of 24 June 2026, by a later prime-rl
+    ),
+}
+CHOSE = {4.69, 30.29, 1.99, 12.18}  # seconds of the rows that the rates were chosen by
+RUNS = tuple(
+    Run(gpu, gpus, shape, head, rank=rank, length=length, seconds=seconds, gib=gib)
+    for (gpu, gpus, shape, head), passes in PASSES.items()
+    for rank, length, seconds, gib in passes
 )
 
 
@@ -102,9 +136,11 @@ class Log:
 # https://github.com/diqiuzhuanzhuan/verldata, run_logs/qwen2-7b_math.log: means of 210 steps;
 # https://github.com/eric-haibin-lin/verl-data, gsm8k/qwen2-7b-fsdp2.log: step 102
 LOGS = (
-    Log("GPG, FSDP", GPUS["A100-80"], 1024, 101.0, 315.1, True, 140.96, 35.58, 72.04),
-    Log("GRPO, FSDP2", GPUS["H20"], 1024, 93.7, 159.7, False, 65.57, 22.07, 39.13, chose=True),
-)
+    Log("GPG, FSDP", GPUS["A100-80"], answer=1024, prompt=101.0, mean=315.1, recomputes=True,
+        update_s=140.96, log_prob_s=35.58, gen_s=72.04),
+    Log("GRPO, FSDP2", GPUS["H20"], answer=1024, prompt=93.7, mean=159.7, recomputes=False,
+        update_s=65.57, log_prob_s=22.07, gen_s=39.13, chose=True),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

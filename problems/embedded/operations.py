@@ -68,17 +68,9 @@ def compiled(code: str, helper: str = "") -> Callable[[Any], Any]:
 
 
 def _op(
-    name: str,
-    takes: Kind,
-    gives: Kind,
-    wordings: str,
-    code: str,
-    other: str,
-    *,
-    slip: str = "",
-    helper: str = "",
+    name: str, takes: Kind, gives: Kind, wordings: str, code: str, other: str, **more: str
 ) -> Operation:
-    return Operation(name, takes, gives, tuple(wordings.split(" / ")), code, other, slip, helper)
+    return Operation(name, takes, gives, tuple(wordings.split(" / ")), code, other, **more)
 
 
 # One constant for each operation: a model of this size takes long to learn to bind free numbers.

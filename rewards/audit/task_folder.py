@@ -122,8 +122,10 @@ def _harbor(folder: Folder, name: str) -> TaskFolder:
     why = why or ("its image is prebuilt" if prebuilt else _services(context))
     why = why or ("it is for Windows" if f"{solve}{test}".count(".bat") else "")
     return TaskFolder(
-        name, "harbor", folder.text("instruction.md"), folder.text("environment/Dockerfile"),
-        context, solution, tests, solve, test, tuple(missing), why, folder.skipped,
+        name=name, kind="harbor", instruction=folder.text("instruction.md"),
+        dockerfile=folder.text("environment/Dockerfile"), context=context, solution=solution,
+        tests=tests, solve=solve, test=test, missing=tuple(missing), unrunnable=why,
+        skipped=folder.skipped,
     )  # fmt: skip
 
 
@@ -150,10 +152,12 @@ def _terminal_bench(folder: Folder, name: str) -> TaskFolder:
     run = files.pop("run-tests.sh", b"")
     solve = "solution.sh" if "solution.sh" in files else ""
     return TaskFolder(
-        name, "terminal-bench", str(instruction), folder.text("Dockerfile"), folder.files, files,
-        {**tests, "run-tests.sh": run} if run else tests, solve, "run-tests.sh" if run else "",
-        tuple(missing), "" if solve or not files else "its solution is a list of key strokes",
-        folder.skipped,
+        name=name, kind="terminal-bench", instruction=str(instruction),
+        dockerfile=folder.text("Dockerfile"), context=folder.files, solution=files,
+        tests={**tests, "run-tests.sh": run} if run else tests,
+        solve=solve, test="run-tests.sh" if run else "", missing=tuple(missing),
+        unrunnable="" if solve or not files else "its solution is a list of key strokes",
+        skipped=folder.skipped,
     )  # fmt: skip
 
 
@@ -177,9 +181,11 @@ def _openenv(folder: Folder, name: str) -> TaskFolder:
     solution, tests = (_around(folder, path) for path in (solve, test))
     why = "" if solve and test else "its reward comes from its server, which needs its image"
     return TaskFolder(
-        name, "openenv", folder.text("README.md"), folder.text(dockerfile),
-        folder.below(root) if root != "." else context, solution, tests,
-        Path(solve).name, Path(test).name, tuple(missing), why, folder.skipped,
+        name=name, kind="openenv", instruction=folder.text("README.md"),
+        dockerfile=folder.text(dockerfile),
+        context=folder.below(root) if root != "." else context, solution=solution, tests=tests,
+        solve=Path(solve).name, test=Path(test).name, missing=tuple(missing), unrunnable=why,
+        skipped=folder.skipped,
     )  # fmt: skip
 
 

@@ -86,7 +86,10 @@ def test_digits_are_tokens_of_their_own_where_the_file_says_so(tmp_path: Path) -
 def test_the_planner_reads_the_shape_from_the_file(file: Path) -> None:
     shape = shape_of(f"gguf:{file}")
     vocabulary = len(tiny_llama()[1])
-    assert shape == ModelShape(f"gguf:{file}", 64, 2, 4, 2, 96, vocabulary, tied=True, head=16)
+    assert shape == ModelShape(
+        name=f"gguf:{file}", hidden=64, layers=2, heads=4, kv_heads=2, intermediate=96,
+        vocabulary=vocabulary, tied=True, head=16,
+    )  # fmt: skip
 
 
 def test_a_folder_with_one_file_is_that_file(file: Path) -> None:

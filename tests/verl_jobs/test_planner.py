@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,17 @@ from verl_jobs.planner.shapes import (
     shape_of,
 )
 
-TINY = ModelShape("tiny", 128, 3, 4, 2, 384, 512, True)
-WIDE = ModelShape("wide", 128, 6, 4, 2, 384, 4096, False)
+TINY = ModelShape(
+    name="tiny",
+    hidden=128,
+    layers=3,
+    heads=4,
+    kv_heads=2,
+    intermediate=384,
+    vocabulary=512,
+    tied=True,
+)
+WIDE = replace(TINY, name="wide", layers=6, vocabulary=4096, tied=False)
 LONG = Training(engine="vllm", prompt_tokens=1024, answer_tokens=1024, group_size=16)
 
 

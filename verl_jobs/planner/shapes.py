@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from verl_jobs.config.lora import Lora
 from verl_jobs.gguf.header import read_header
@@ -18,7 +19,7 @@ from verl_jobs.sft.start import UnfitStart
 GIB = 2**30
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelShape:
     """A dense decoder of Qwen2's kind.
 
@@ -96,15 +97,32 @@ class Gpu:
 
 
 QWEN = "Qwen/Qwen2.5-Coder-"
+
+
+def _qwen(
+    size: str, *, hidden: int, layers: int, heads: int, kv_heads: int, wide: int, tied: bool = False
+) -> ModelShape:
+    return ModelShape(
+        name=f"{QWEN}{size}",
+        hidden=hidden,
+        layers=layers,
+        heads=heads,
+        kv_heads=kv_heads,
+        intermediate=wide,
+        vocabulary=151_936 if tied else 152_064,
+        tied=tied,
+    )
+
+
 SHAPES = {
     shape.name: shape
     for shape in (
-        ModelShape(f"{QWEN}0.5B", 896, 24, 14, 2, 4864, 151_936, True),
-        ModelShape(f"{QWEN}1.5B", 1536, 28, 12, 2, 8960, 151_936, True),
-        ModelShape(f"{QWEN}3B", 2048, 36, 16, 2, 11_008, 151_936, True),
-        ModelShape(f"{QWEN}7B", 3584, 28, 28, 4, 18_944, 152_064, False),
-        ModelShape(f"{QWEN}14B", 5120, 48, 40, 8, 13_824, 152_064, False),
-        ModelShape(f"{QWEN}32B", 5120, 64, 40, 8, 27_648, 152_064, False),
+        _qwen("0.5B", hidden=896, layers=24, heads=14, kv_heads=2, wide=4864, tied=True),
+        _qwen("1.5B", hidden=1536, layers=28, heads=12, kv_heads=2, wide=8960, tied=True),
+        _qwen("3B", hidden=2048, layers=36, heads=16, kv_heads=2, wide=11_008, tied=True),
+        _qwen("7B", hidden=3584, layers=28, heads=28, kv_heads=4, wide=18_944),
+        _qwen("14B", hidden=5120, layers=48, heads=40, kv_heads=8, wide=13_824),
+        _qwen("32B", hidden=5120, layers=64, heads=40, kv_heads=8, wide=27_648),
     )
 }
 GPUS = {
@@ -123,15 +141,14 @@ GPUS = {
 
 
 KINDS = ("qwen2", "qwen3", "llama", "mistral")  # values of config.json's model_type
-# keys of config.json, in the order of Shape's fields
-SIZES = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "intermediate_size",
-    "vocab_size",
-)
+SIZES = {  # keys of config.json, and the fields that they become
+    "hidden_size": "hidden",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "num_key_value_heads": "kv_heads",
+    "intermediate_size": "intermediate",
+    "vocab_size": "vocabulary",
+}
 
 
 class DoesNotFit(ValueError):
@@ -174,7 +191,8 @@ def shape_of(model: str) -> ModelShape:
             f"{path}: model_type is {kind!r}; the planner supports dense decoders: "
             f"{', '.join(KINDS)}"
         )
-    values = {key: config.get(key) for key in SIZES} | {"head_dim": config.get("head_dim") or 0}
+    values: dict[str, Any] = {key: config.get(key) for key in SIZES}
+    values["head_dim"] = config.get("head_dim") or 0
     wrong = [
         key for key, value in values.items() if type(value) is not int or value < (key in SIZES)
     ]
@@ -183,32 +201,28 @@ def shape_of(model: str) -> ModelShape:
             f"{path}: {', '.join(f'{key} is {values[key]!r}' for key in wrong)}: a whole number "
             "above 0 is needed"
         )
-    hidden, layers, heads, kv_heads, wide, vocabulary = (values[key] for key in SIZES)
     return ModelShape(
         name=model,
-        hidden=hidden,
-        layers=layers,
-        heads=heads,
-        kv_heads=kv_heads,
-        intermediate=wide,
-        vocabulary=vocabulary,
         tied=bool(config.get("tie_word_embeddings", False)),
         head=values["head_dim"],
+        **{field: values[key] for key, field in SIZES.items()},
     )
 
 
 def _of_gguf(base: str) -> ModelShape:
     try:
         header = read_header(find(base).path)
+        heads, kv_heads = header.heads
         return ModelShape(
-            base,
-            header.need("embedding_length"),
-            header.need("block_count"),
-            *header.heads,
-            header.need("feed_forward_length"),
-            header.shape("token_embd.weight")[0],
-            header.tied,
-            header.head,
+            name=base,
+            hidden=header.need("embedding_length"),
+            layers=header.need("block_count"),
+            heads=heads,
+            kv_heads=kv_heads,
+            intermediate=header.need("feed_forward_length"),
+            vocabulary=header.shape("token_embd.weight")[0],
+            tied=header.tied,
+            head=header.head,
         )
     except UnfitStart as error:
         raise UnknownShape(str(error)) from None
