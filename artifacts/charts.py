@@ -148,6 +148,12 @@ def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
     return low - more, high + more
 
 
+def smoothed(values: Sequence[float], over: int) -> list[float]:
+    """Return the means of each value with the `over - 1` values before it."""
+    parts = (values[max(0, at - over + 1) : at + 1] for at in range(len(values)))
+    return [sum(part) / len(part) for part in parts]
+
+
 def text(
     x: float, y: float, words: str, anchor: str = "start", strong: bool = False, more: str = ""
 ) -> str:

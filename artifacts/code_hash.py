@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
 from artifacts.distribution import PREFIX
-from artifacts.hashing import hash_data
+from artifacts.hashing import hash_data, hash_text
 from artifacts.parsing import parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +45,7 @@ def hash_code(path: Path) -> str:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [statement for statement in body if not _is_text(statement)]  # type: ignore[attr-defined]
-    return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
+    return hash_text(ast.dump(tree))
 
 
 @cache
@@ -63,7 +62,7 @@ def hash_modules(names: tuple[str, ...], packages: tuple[str, ...]) -> str:
 
 @cache
 def _digest(path: Path) -> str:
-    return hashlib.sha256(_text(path).encode("utf-8", "surrogatepass")).hexdigest()
+    return hash_text(_text(path))
 
 
 def _text(path: Path) -> str:

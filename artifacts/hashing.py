@@ -6,15 +6,17 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 
 def hash_data(data: Any) -> str:
     """Return the sha256 of canonical JSON. Raises TypeError for anything that is not plain data."""
-    return hashlib.sha256(
-        json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
-    ).hexdigest()
+    return hash_text(json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":")))
+
+
+def hash_text(text: str) -> str:
+    """Return the sha256 of a text, which may have lone surrogates."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def hash_file(path: Path) -> str:
@@ -46,14 +48,9 @@ class HashedFile:
     def __enter__(self) -> HashedFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         with self._file:
-            if error is None:
+            if kind is None:
                 self._file.flush()
                 os.fsync(self._file.fileno())
 

@@ -8,7 +8,6 @@ once. Manifests, pointers and scorecards are sealed: their first entry is the ha
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
-from artifacts.hashing import MANIFEST, REMOVED, content_of, files_of, hash_file
+from artifacts.hashing import MANIFEST, REMOVED, content_of, files_of, hash_file, hash_text
 from artifacts.manifest import Manifest
 
 SEAL = "sha256"
@@ -130,7 +129,7 @@ def unseal(text: str, path: Path | str, fix: str = FIX) -> dict[str, Any]:
 
 
 def _sealed(body: str) -> str:
-    return f'{SEALED}: "{_sha256(body)}",\n{body}'
+    return f'{SEALED}: "{hash_text(body)}",\n{body}'
 
 
 def check_files(folder: Path, hashes: Mapping[str, str], fix: str = FIX) -> None:
@@ -152,7 +151,3 @@ def manifest_of(text: bytes, path: Path | str) -> Manifest:
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in a file. Raises CorruptArtifact for one that was changed."""
     return manifest_of(path.read_bytes(), path)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

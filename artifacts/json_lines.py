@@ -7,13 +7,13 @@ Each line carries its own hash, so that a changed line is noticed.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from artifacts.hashing import hash_text
 from artifacts.integrity import CorruptArtifact
 
 HASH = "line_hash"
@@ -40,7 +40,7 @@ def row_of(line: bytes) -> dict[str, Any]:
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hash_text(text)[:16]
 
 
 class JsonLines:

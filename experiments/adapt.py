@@ -5,7 +5,6 @@ The examples are given in the prompt, or trained on with gradient steps.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from artifacts.hashing import hash_text
 from evaluation.benchmarks.embedded import SAMPLING
 from experiments.adaptation import ALL, AdaptationRow, AdaptationStudy, Family, study_id
 from problems.embedded import families as embedded
@@ -99,8 +99,8 @@ def read_family(path: Path, config: Adaptation) -> Family:
     Half of the problems, selected by a hash of their ids, are held out. Of the others, those with a
     solution are examples. Raises ValueError if there are too few.
     """
-    problems = sorted(read_parquet(path), key=lambda problem: _hash(problem.problem_id))
-    heldout = [problem for problem in problems if _hash(problem.problem_id)[0] in "01234567"][
+    problems = sorted(read_parquet(path), key=lambda problem: hash_text(problem.problem_id))
+    heldout = [problem for problem in problems if hash_text(problem.problem_id)[0] in "01234567"][
         : config.problems
     ]
     statements = {_normalized_statement(problem) for problem in heldout}
@@ -192,7 +192,3 @@ def checkpoint_folder(start: str, settings: Settings) -> Path:
 
 def _normalized_statement(problem: Problem) -> str:
     return " ".join(problem.statement.split())
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -8,10 +8,10 @@ Strengths are Bradley and Terry's (1952), fitted per task by the iteration of Hu
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
 
+from artifacts.hashing import hash_text
 from rewards.choices import ShownChoice
 from rewards.preference_head import fit_head
 
@@ -79,4 +79,4 @@ def bradley_terry(choices: Iterable[ShownChoice]) -> dict[str, float]:
 
 
 def _key(completion: str) -> str:
-    return hashlib.sha256(completion.strip().encode("utf-8", "surrogatepass")).hexdigest()
+    return hash_text(completion.strip())

@@ -9,7 +9,6 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Protocol
 
 from sandbox.backends import Backend, Channel, WorkerDied, backend_of
@@ -107,12 +106,7 @@ class Sandbox:
         self._isolation = str(levels[0])
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

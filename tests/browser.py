@@ -13,7 +13,6 @@ import subprocess
 import time
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -85,12 +84,7 @@ class Browser:
     def __enter__(self) -> Browser:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._out)  # closing the command pipe ends the browser
         try:
             self.process.wait(10)

@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from artifacts.charts import smoothed
 from cli.display.screen import print_json
 from cli.lookup.damage import Damage
 from cli.lookup.runs import find_run, folder_of, last_value, run_state, training_folder
 from pipelines.chart import chart_values
-from pipelines.watch.curve import curve, smoothed
+from pipelines.watch.curve import curve
 from pipelines.watch.text import print_text
 from pipelines.watch.view import REWARD
 from resources.home import Home

@@ -6,7 +6,6 @@ completion, in their order.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from artifacts.hashing import hash_text
 from artifacts.json_lines import JsonLines
 from evaluation.completions import Completion
 from evaluation.judging.failure_kinds import ProgramFault
@@ -117,7 +117,7 @@ class Verdicts:
 def key_of(harness: Harness, task: Task, which: str, program: str) -> str:
     """Return the cache key of a verdict: program, tests, limits and the harness's code."""
     text = "\0".join((harness.name, harness.code_hash, task.content, which, program))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return hash_text(text)
 
 
 def check(harness: Harness, completions: Sequence[Completion], partial: bool) -> list[str]:

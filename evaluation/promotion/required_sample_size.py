@@ -7,6 +7,7 @@ normal approximation, and the sentence says so.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from statistics import NormalDist
 from typing import Any
@@ -74,10 +75,7 @@ def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
         low, high = high, 2 * high
         if high > MAX_TASKS:
             return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
-    return low
+    return low + bisect_left(range(low, high), True, key=enough)
 
 
 def losses_allowed(won: int, lost: int, level: float) -> int:

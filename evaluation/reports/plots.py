@@ -17,6 +17,7 @@ from artifacts.charts import (
     padded,
     row_axes,
     row_labels,
+    smoothed,
     svg,
     text,
 )
@@ -80,7 +81,7 @@ def reward_curve(
     for name, colour in colours.items():
         parts.append(_with_interval(top, scores[name], colour))
     parts.append(legend(list(colours.items()), top.left, 14))
-    smooth = _smooth([reward for _, reward in rewards])
+    smooth = smoothed([reward for _, reward in rewards], 5)
     parts += [
         below.vertical_grid("training step", whole=True, last=last),
         below.horizontal_grid("mean reward"),
@@ -187,11 +188,3 @@ def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]])
             parts.append(axes.curve([(100 * end, y) for end in interval], ORANGE))
         parts.append(axes.dot(100 * difference, y, ORANGE, hollow=not interval))
     return svg(parts, axes.top + axes.height + AXIS)
-
-
-def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
-    """Return the moving average of the last values, which shows a trend despite noisy steps."""
-    return [
-        sum(values[max(0, i - window + 1) : i + 1]) / len(values[max(0, i - window + 1) : i + 1])
-        for i in range(len(values))
-    ]

@@ -7,7 +7,8 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import ceil, comb, lgamma, log, log1p, sqrt
 from statistics import NormalDist
@@ -157,18 +158,21 @@ def smallest_gain(
 
     discordant: share of tasks expected to change either way; a larger gain replaces it.
     """
-    low, high = 0, 1000
-    if power(1.0, 1.0, tasks, alpha) < target_power:
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        gain = middle / 1000
-        low, high = (
-            (low, middle)
-            if power(gain, max(gain, discordant), tasks, alpha) >= target_power
-            else (middle, high)
-        )
-    return high / 1000
+
+    def shown(step: int) -> bool:
+        gain = step / 1000
+        return power(gain, max(gain, discordant), tasks, alpha) >= target_power
+
+    return first_gain(1000, shown)
+
+
+def first_gain(most: int, shown: Callable[[int], bool]) -> float | None:
+    """Return the first of 1 to `most` tenths of a point that is shown, as a share; None if none is.
+
+    Every greater one must be shown too.
+    """
+    step = 1 + bisect_left(range(1, most + 1), True, key=shown)
+    return step / 1000 if step <= most else None
 
 
 def tasks_for_gain(gain: float, discordant: float, alpha: float, target_power: float = 0.8) -> int:

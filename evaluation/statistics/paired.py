@@ -17,7 +17,14 @@ from typing import Literal
 import numpy as np
 
 from evaluation.statistics.bounded_mean import Clusters, chance_at_most, mean_interval
-from evaluation.statistics.hypothesis_tests import Floats, Interval, PValues, mcnemar, power
+from evaluation.statistics.hypothesis_tests import (
+    Floats,
+    Interval,
+    PValues,
+    first_gain,
+    mcnemar,
+    power,
+)
 from evaluation.statistics.sign_flips import sign_flip_test
 
 NORMAL = NormalDist()
@@ -183,26 +190,13 @@ def announced_share_gain(
 ) -> float | None:
     """Return the same for one completion per task, by the exact power of McNemar's test."""
     values = [1.0] * solved + [0.0] * (tasks - solved)
-    low, high = 0, 1000 - round(1000 * solved / tasks)
 
-    def detectable(step: int) -> bool:
+    def shown(step: int) -> bool:
         gain = step / 1000
-        return (
-            power(
-                gain,
-                min(1.0, max(gain, expected_spread(values, gain) ** 2 + gain**2)),
-                tasks,
-                alpha,
-            )
-            >= target_power
-        )
+        changed = min(1.0, max(gain, expected_spread(values, gain) ** 2 + gain**2))
+        return power(gain, changed, tasks, alpha) >= target_power
 
-    if high < 1 or not detectable(high):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if detectable(middle) else (middle, high)
-    return high / 1000
+    return first_gain(1000 - round(1000 * solved / tasks), shown)
 
 
 def _score(won: int, lost: int, tasks: int, difference: float) -> float:

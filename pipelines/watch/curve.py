@@ -35,15 +35,6 @@ def curve(values: Sequence[float], width: int, height: int) -> list[str]:
     return ["".join(map(chr, row)) for row in grid]
 
 
-def smoothed(values: Sequence[float], over: int) -> list[float]:
-    """Return the means of each value with the `over - 1` values before it."""
-    return [
-        sum(part) / len(part)
-        for i in range(len(values))
-        if (part := values[max(0, i - over + 1) : i + 1])
-    ]
-
-
 def _resampled(values: Sequence[float], points: int) -> list[float]:
     if len(values) >= points:
         cuts = [round(i * len(values) / points) for i in range(points + 1)]

@@ -18,8 +18,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from artifacts.charts import smoothed
 from assets.stages import PREPARING, RUN, STAGES
-from pipelines.watch.curve import curve, smoothed
+from pipelines.watch.curve import curve
 from resources.config.profile import Profile
 from resources.progress import Line, read
 from verl_jobs.job import VALIDATION, TrainingJob, metrics

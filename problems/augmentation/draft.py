@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from artifacts.hashing import hash_text
 from problems.encoding import dumps
 from problems.production import is_production
 from problems.schema import Problem
@@ -58,11 +58,9 @@ def problem_of(
     It has the licence and the split of its parents, which share both.
     """
     first = draft.parents[0]
-    key = hashlib.sha256(
-        dumps(
-            [draft.kind, [p.problem_id for p in draft.parents], draft.statement, draft.solutions]
-        ).encode()
-    ).hexdigest()[:12]
+    key = hash_text(
+        dumps([draft.kind, [p.problem_id for p in draft.parents], draft.statement, draft.solutions])
+    )[:12]
     origin = {
         "parents": [p.problem_id for p in draft.parents],
         "made_by": f"augmentation/{draft.kind}",

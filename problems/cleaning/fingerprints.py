@@ -6,7 +6,6 @@ In: a problem. Out: the gated task whose statement without examples, solution or
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from artifacts.hashing import hash_text
 from problems.cleaning.similarity import TELLING, core, programs, tests
 from problems.schema import Problem
 from problems.syntax import code_tokens, shape
@@ -69,9 +69,7 @@ def guarded() -> frozenset[str]:
 
 
 def _digests(texts: Iterable[str]) -> list[str]:
-    return [
-        hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12] for text in texts
-    ]
+    return [hash_text(text)[:12] for text in texts]
 
 
 @cache

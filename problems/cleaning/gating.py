@@ -15,7 +15,6 @@ available datasets, so that a copy under another name is recognized even without
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from artifacts.hashing import hash_text
 from problems.cleaning.normalize import normalize
 from problems.schema import Problem
 
@@ -110,9 +110,7 @@ def gated_as(problem: Problem) -> str | None:
 
 def words_hash(statement: str) -> str:
     """Hash the words of a statement in their order, without case, layout and punctuation."""
-    return hashlib.sha256(
-        " ".join(WORD.findall(statement.lower())).encode("utf-8", "surrogatepass")
-    ).hexdigest()[:12]
+    return hash_text(" ".join(WORD.findall(statement.lower())))[:12]
 
 
 @cache

@@ -6,10 +6,10 @@ its checkpoint by, and a gate needs others to decide by.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from artifacts.hashing import hash_text
 from problems.production import is_production
 from problems.schema import Problem, Split
 
@@ -60,4 +60,4 @@ def _may_move(problem: Problem) -> bool:
 
 
 def _key(problem: Problem) -> str:
-    return hashlib.sha256(" ".join(problem.statement.split()).encode()).hexdigest()
+    return hash_text(" ".join(problem.statement.split()))

@@ -7,13 +7,13 @@ constant, no step of it is idle, and tests exist that refuse each of its typical
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 from typing import Any
 
+from artifacts.hashing import hash_text
 from problems.embedded.operations import Kind, Operation
 from sandbox.styles.source_text import literal
 
@@ -81,7 +81,7 @@ def outputs(operations: Composition, values: Sequence[Any], slip: int = -1) -> l
 def behaviour(operations: Composition) -> str:
     """Return 16 hex digits that stand for the function."""
     text = "\n".join(map(_canonical, outputs(operations, _fixed(operations[0].takes))))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hash_text(text)[:16]
 
 
 def part_of(operations: Composition) -> str:

@@ -11,7 +11,6 @@ Demonstrations imitate a fallible author: of the operations that people often ge
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -19,6 +18,7 @@ from itertools import islice
 from textwrap import indent
 from typing import Any
 
+from artifacts.hashing import hash_text
 from problems.embedded.behaviour import Composition, behaviour, part_of, tests_of
 from problems.embedded.operations import (
     BY_NAME,
@@ -161,7 +161,7 @@ def problem_of(
     if split == "demonstrations":
         extra["demonstration"] = _program(operations, slipped)
     return Problem(
-        problem_id=f"embedded/{split}/{id or hashlib.sha256(name.encode()).hexdigest()[:12]}",
+        problem_id=f"embedded/{split}/{id or hash_text(name)[:12]}",
         source="embedded",
         statement=f"{statement}{', then '.join(steps)}.",
         style="call",

@@ -15,12 +15,12 @@ A column in neither of them is used if it has a name of the schema, and otherwis
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from textwrap import dedent
 from typing import Any
 
+from artifacts.hashing import hash_text
 from problems.columns import COLUMNS, LIST_COLUMNS, ProblemError
 from problems.reading.asserts import called, check, used
 from problems.reading.input_output import tests_of
@@ -109,9 +109,7 @@ def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
         and "id" not in record
         and isinstance(record.get("statement"), str)
     ):
-        record["problem_id"] = hashlib.sha256(
-            record["statement"].encode("utf-8", "surrogatepass")
-        ).hexdigest()[:12]
+        record["problem_id"] = hash_text(record["statement"])[:12]
     return record
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict
 from typing import Any
 
+from artifacts.hashing import hash_text
 from problems import shapes
 from problems.columns import COLUMNS
 from problems.reading.source import Record, Row
@@ -55,4 +55,4 @@ def _id(row: Row, statement: str) -> str:
     own: Any = next((row[key] for key in IDS if row.get(key)), None)
     if isinstance(own, (str, int)):
         return str(own).strip().replace("/", "_")
-    return hashlib.sha256(statement.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return hash_text(statement)[:12]

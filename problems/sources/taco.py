@@ -9,9 +9,9 @@ its id is a hash of its question.
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
 
+from artifacts.hashing import hash_text
 from problems.reading.source import Row, Source, has, text
 from problems.schema import Problem
 from problems.sources.apps import problem_of
@@ -19,9 +19,7 @@ from problems.sources.apps import problem_of
 
 def convert(row: Row, where: str) -> Problem:
     """Convert a row of `train-*` or `test-*`."""
-    key = hashlib.sha256(text(row, "question", where).encode("utf-8", "surrogatepass")).hexdigest()[
-        :12
-    ]
+    key = hash_text(text(row, "question", where))[:12]
     return problem_of(row, where, "taco", key, "Apache-2.0", tags_of(row))
 
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 import httpx
@@ -75,12 +74,7 @@ class Endpoint:
         self._lock, self._unanswered = threading.Lock(), 0
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def ask(self, request: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep) -> Reply:

@@ -10,7 +10,6 @@ wrong too.
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
+from artifacts.hashing import hash_text
 from problems.encoding import dumps
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
@@ -288,9 +288,7 @@ def _problem(
         "outputs_by": outputs_by,
         "proposer": config.model,
     }
-    key = hashlib.sha256(dumps([proposal.statement, list(proposal.inputs)]).encode()).hexdigest()[
-        :12
-    ]
+    key = hash_text(dumps([proposal.statement, list(proposal.inputs)]))[:12]
     return Problem(
         problem_id=f"{SOURCE}/model/{key}",
         source=SOURCE,

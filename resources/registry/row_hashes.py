@@ -5,12 +5,12 @@ In: a cursor of a database (ledger_database.py). Out: the verified rows.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any, Generic, TypeVar
 
+from artifacts.hashing import hash_text
 from resources.registry.ledger_database import has_table
 
 Item = TypeVar("Item")
@@ -30,7 +30,7 @@ def chained(rows: Sequence[Sequence[Any]], before: str = "") -> list[str]:
     hashes = []
     for row in rows:
         text = json.dumps([before, *row], default=str)  # a damaged type can make bytes of a text
-        before = hashlib.sha256(text.encode()).hexdigest()
+        before = hash_text(text)
         hashes.append(before)
     return hashes
 

@@ -7,7 +7,6 @@ it is made.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -19,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from artifacts.hashing import hash_text
 from artifacts.integrity import RESTORE, reading
 from resources.home import NotReady
 from resources.registry.ledger_database import LedgerUnreachable, Schema, database
@@ -168,7 +168,7 @@ class Keys:
 
 
 def hash_of(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+    return hash_text(token)
 
 
 class RateLimit:

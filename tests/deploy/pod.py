@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
@@ -63,12 +62,7 @@ class Pod:
     def __enter__(self) -> Pod:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         for name, number in self.running.items():
             if kind:
                 print(f"{name}:\n{docker('logs', '--tail=60', number, check=False)}")
