@@ -1,6 +1,6 @@
 """Estimate the seconds of a step on GPUs.
 
-The rates below come from published runs (docs/measurements/gpu.md has the sources and the errors);
+The rates below come from published runs (measurements/published_runs.py has the sources, docs/measurements/gpu.md the errors);
 none of them was measured by this project.
 """
 
