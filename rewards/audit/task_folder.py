@@ -16,7 +16,6 @@ from rewards.audit.verifiers_folder import KIND, is_verifiers
 
 MARKERS = {"task.toml": "harbor", "openenv.yaml": "openenv", "task.yaml": "terminal-bench"}
 DEPTH = 6  # folders below the given one in which tasks are looked for
-NEVER_BUILT = ("tests", "solution", ".git")  # of Terminal-Bench's folder, which is the context
 MAX_TEXT = 1 << 20
 
 

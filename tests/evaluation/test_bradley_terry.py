@@ -21,7 +21,8 @@ OBSERVED = [
 
 
 def choice(pair: int, won: str, judge: str = "ann", left: bool | None = True) -> PairChoice:
-    return PairChoice(f"p{pair}", f"t{pair}", judge, "a", "b", won, None if won == "tie" else left)
+    left = None if won == "tie" else left
+    return PairChoice(f"p{pair}", f"t{pair}", judge, first="a", second="b", won=won, left=left)
 
 
 def test_krippendorffs_alpha_equals_the_published_value() -> None:
@@ -116,9 +117,8 @@ def test_ten_judges_of_one_task_count_as_one() -> None:
 
 
 def test_three_contestants_are_ranked_though_two_never_met() -> None:
-    choices = [PairChoice(f"p{i}", f"t{i}", "ann", "a", "b", "a", True) for i in range(9)] + [
-        PairChoice(f"q{i}", f"u{i}", "ann", "b", "c", "b", True) for i in range(9)
-    ]
+    choices = [choice(i, "a") for i in range(9)]
+    choices += [choice(i, "b")._replace(first="b", second="c") for i in range(9, 18)]
     ranked, duels = standings(choices, draws=100)
     assert [each.name for each in ranked] == ["a", "b", "c"]
     assert {(duel.first, duel.second) for duel in duels} == {("a", "b"), ("b", "c")}

@@ -261,7 +261,7 @@ def test_the_printed_command_sets_the_best_trials_values(monkeypatch: pytest.Mon
     monkeypatch.setenv(
         "RATCHET_SET", "training.steps=4\ntuning.trials=3\ntraining.learning_rate=1.0"
     )
-    best = TrialOutcome(1, point, 0.1, 2, 4, 1.0, "")
+    best = TrialOutcome(1, point, best=0.1, best_step=2, step=4, minutes=1.0, end="")
     words = shlex.split(train_command(best, Settings.read("small")))
     assert words[:4] == ["ratchet", "train", "--profile", "small"]
     monkeypatch.setenv("RATCHET_SET", "\n".join(words[5::2]))

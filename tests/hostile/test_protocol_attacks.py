@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.protocol import AssertTest, CallTest, Job, Limits
+from sandbox.protocol import CallTest, Job, Limits
 from sandbox.sandbox import Sandbox, run_all
+from tests.sandbox import jobs
 from tests.sandbox.jobs import SAY
 
 LIMITS = Limits(wall_s=1.5, cpu_s=1.5, memory_mb=128, output_kb=64)
@@ -18,15 +19,7 @@ BOX = (
 
 
 def asserting(source: str, check: str, prompt: str = "") -> Job:
-    return Job(
-        "",
-        source,
-        "assert",
-        (AssertTest(f"def check(candidate):\n    {check}\n"),),
-        "f",
-        prompt,
-        LIMITS,
-    )
+    return jobs.asserting(source, check, prompt=prompt, limits=LIMITS)
 
 
 def returning(source: str, **changes: object) -> Job:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import dagster as dg
 import pytest
@@ -13,11 +14,12 @@ from pipelines.sensors.degraded import degraded_champion
 from pipelines.sensors.retraining import champion_regression
 from resources.registry.releases import Releases
 from resources.run_context import RunContext
-from serving.gateway.observations import Observation, Observations
+from serving.gateway.observations import Observations
 from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_sensors import look, rescored
 from tests.resources.ledger_entries import put
+from tests.serving.traffic import ANSWER
 
 
 @pytest.fixture
@@ -36,9 +38,7 @@ def rolled_back(run_context: RunContext) -> None:
 
 def answered(run_context: RunContext, passed: Sequence[bool]) -> None:
     rows = [
-        Observation(
-            f"r{n}", 0.0, 1, "a", 1.0, "", 0, f"user{n}", "k", 0.1, 0.2, 9, 9, verified=verified
-        )
+        replace(ANSWER, response=f"r{n}", release="", unit=f"user{n}", verified=verified)
         for n, verified in enumerate(passed)
     ]
     Observations(run_context.home.observations).append(rows)
@@ -86,10 +86,8 @@ def test_one_user_alone_shows_no_fall(
     run_context: RunContext, home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     answered(run_context, [True] * 500)
-    row = ("", 0.0, 1, "a", 1.0, "", 0, "flood", "k", 0.1, 0.2, 9, 9)
-    Observations(run_context.home.observations).append(
-        [Observation(*row, verified=False) for _ in range(1000)]
-    )
+    row = replace(ANSWER, response="", release="", unit="flood", verified=False)
+    Observations(run_context.home.observations).append([row] * 1000)
     assert "no degradation" in str(look(degraded_champion, home_builder, instance).skip_reason)
 
 

@@ -164,13 +164,16 @@ def test_a_sample_is_doubtful_where_half_of_the_programs_agree_with_the_solution
 
 def test_problems_with_doubtful_samples_are_named_those_with_most_first() -> None:
     rows = [
-        Strength(f"toy/{name}", "toy", True, True, 1, 9, 5, survivors)
+        Strength(
+            f"toy/{name}", "toy", trainable=True, kept=True, references=1, mutants=9, killed=5,
+            survivors=survivors,
+        )
         for name, survivors in (
             ("a", ("line 2: x becomes y",)),
             ("b", ("line 2: x becomes y", "sample 3")),
             ("c", ("sample 1", "sample 2")),
         )
-    ]
+    ]  # fmt: skip
     assert doubtful(rows) == [("toy/c", 2, "sample 1, sample 2"), ("toy/b", 1, "sample 3")]
 
 

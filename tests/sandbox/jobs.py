@@ -42,5 +42,5 @@ def asserting(source: str, *checks: str, prompt: str = "", limits: Limits = QUIC
         tuple(AssertTest(f"def check(candidate):\n    {check}\n") for check in checks),
         "f",
         prompt,
-        limits,
+        limits=limits,
     )

@@ -17,6 +17,7 @@ from serving.experiment.decision import Primary, decide
 from serving.experiment.feedback import counted, outliers
 from serving.experiment.guardrail import Guardrail, Harm, HarmSequence, guardrail_level
 from serving.gateway.observations import Feedback, Observation
+from tests.serving.traffic import ANSWER
 
 USERS = [f"user-{number}" for number in range(4000)]
 ERRORS = Guardrail("errors", margin=0.02)
@@ -106,7 +107,8 @@ def test_a_stuffer_stands_out_and_others_do_not() -> None:
 
 
 def harm(p_value: float = 1.0, cleared_p: float = 0.0, pairs: int = 500) -> Harm:
-    return Harm(ERRORS, pairs, Interval(-1.0, 1.0), p_value, 0.01, cleared_p, 0.05)
+    interval = Interval(-1.0, 1.0)
+    return Harm(ERRORS, pairs, interval, p_value, level=0.01, cleared_p=cleared_p)
 
 
 QUALITY = Primary("verified", 500, Interval(0.01, 0.1))
@@ -157,20 +159,15 @@ def test_a_decision_without_a_primary_metric_says_that_quality_was_not_measured(
 
 
 def answered(number: int, challenger: bool, **changes: object) -> Observation:
-    observation = Observation(
+    observation = replace(
+        ANSWER,
         response=f"r{number}",
         time=float(number),
         version=2 if challenger else 1,
         arm="version 2" if challenger else CHAMPION,
-        share=0.5,
         release="release-0001",
-        step=0,
         unit=f"user-{number}",
-        key="",
-        first_token_s=0.1,
         total_s=1.0,
-        prompt_tokens=1,
-        completion_tokens=1,
     )
     return replace(observation, **changes)  # type: ignore[arg-type]
 

@@ -13,11 +13,12 @@ import pytest
 
 from serving.gateway import recorder
 from serving.gateway.candidates import Candidates
-from serving.gateway.observations import Feedback, Observation, Observations
+from serving.gateway.observations import Feedback, Observations
 from tests.resources.postgres import Server, postgres
 from tests.serving.gateway_server import eventually
+from tests.serving.traffic import ANSWER
 
-ROW = Observation("chatcmpl-1", 1.5, 3, "challenger", 0.05, "r1", 2, "u", "k", 0.1, 0.4, 12, 30)
+ROW = replace(ANSWER, response="chatcmpl-1", release="r1", key="k")
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,8 @@ def observations(request: pytest.FixtureRequest, tmp_path: Path) -> Observations
 
 
 def test_observations_are_read_in_order_from_any_number_on(observations: Observations) -> None:
-    rows = [ROW, Observation(*("two", 2.0, 1, "champion", 0.95, "", 0, "u", ""), None, 0.2, 5, 0,
-                             "timeout", False, True)]  # fmt: skip
+    other = {"response": "two", "release": "", "first_token_s": None, "error": "timeout"}
+    rows = [ROW, replace(ANSWER, **other, verified=False, shadow=True)]
     observations.append(rows)
     assert [row for _, row in observations.read()] == rows
     assert list(observations.read(after=1)) == [(2, rows[1])]

@@ -19,7 +19,7 @@ from serving.release.arms import FirstRequests
 from serving.release.comparison import ArmComparison
 from serving.release.plan import QUALITY, ReleasePlan, plan_of
 from serving.release.view import details, overview
-from tests.serving.traffic import SETTINGS, Site
+from tests.serving.traffic import ANSWER, SETTINGS, Site
 
 HALF = SETTINGS.model_copy(update={"holdback": 0.5})
 PLAN = plan_of(SETTINGS, "gradual", 1)
@@ -27,7 +27,7 @@ PLAN = plan_of(SETTINGS, "gradual", 1)
 
 def answers(key: str, verified: bool | None = None) -> list[Observation]:
     """Return 200 answers to as many users of one key, by both versions in turn."""
-    row = Observation("", 0.0, 1, "", 0.5, "r", 1, "", key, 0.1, 0.2, 1, 1, verified=verified)
+    row = replace(ANSWER, key=key, verified=verified)
     return [
         replace(row, response=f"r{n}", version=1 + n % 2, unit=f"{key}-{n}") for n in range(200)
     ]

@@ -6,12 +6,13 @@ import signal
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from resources.home import Home
-from serving.gateway.observations import Observation, Observations
+from serving.gateway.observations import Observations
 from serving.gateway.service import ANSWERED
 from serving.release.plan import plan_of
 from serving.release.step_clock import StepClock
@@ -19,7 +20,7 @@ from serving.release.watch import harm_of
 from serving.running_clock import MIN_S, RunningClock
 from tests.serving.gateway_server import ask, call, eventually, promote
 from tests.serving.test_serve_process import PATIENCE_S, free_port, serving
-from tests.serving.traffic import SETTINGS, Site
+from tests.serving.traffic import ANSWER, SETTINGS, Site
 
 CLIENTS, DEADLINE_S, STOPPED_S = 12, 6.0, 9.0
 
@@ -54,7 +55,7 @@ def test_a_step_does_not_bake_in_a_standstill(tmp_path: Path, steady: Steady) ->
 
 
 def test_a_request_that_failed_over_a_standstill_says_nothing_of_a_version() -> None:
-    row = Observation("r", 0.0, 1, "", 0.5, "r", 0, "u", "", None, 720.0, 1, 0, "suspended")
+    row = replace(ANSWER, first_token_s=None, total_s=720.0, error="suspended")
     guardrails = plan_of(SETTINGS, "gradual", 1).guardrails
     assert [harm_of(each, row) for each in guardrails] == [None] * len(guardrails)
 

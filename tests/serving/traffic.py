@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,12 @@ def open_release(
     return propose(ledger, releases, settings, *versions, strategy=strategy).open(
         releases, "a test"
     )
+
+
+ANSWER = Observation(
+    response="r", time=0.0, version=1, arm="", share=0.5, release="r", step=1, unit="u", key="",
+    first_token_s=0.1, total_s=0.2, prompt_tokens=1, completion_tokens=1,
+)  # fmt: skip
 
 
 class Site:
@@ -113,7 +120,8 @@ class Site:
         if self.passes is not None:
             passes = self.lies.get(self.key(self.sent), self.passes)
             verified = bool(self.rng.random() < passes[version - 1])
-        return Observation(
+        return replace(
+            ANSWER,
             response=f"response-{self.sent}",
             time=time.time(),
             version=version,
@@ -123,7 +131,6 @@ class Site:
             step=choice.step,
             unit=f"user-{self.sent}",
             key=self.key(self.sent),
-            first_token_s=0.1,
             total_s=float(self.rng.gamma(4, 0.1)),
             prompt_tokens=10,
             completion_tokens=int(self.rng.integers(10, 60)),

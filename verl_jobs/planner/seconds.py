@@ -1,7 +1,7 @@
 """Estimate the seconds of a step on GPUs.
 
-The rates below come from published runs (measurements/published_runs.py has the sources, docs/measurements/gpu.md the errors);
-none of them was measured by this project.
+The rates below come from published runs; none of them was measured by this project.
+measurements/published_runs.py has the sources, docs/measurements/gpu.md the errors.
 """
 
 from __future__ import annotations
