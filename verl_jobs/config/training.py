@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import (
@@ -159,97 +160,80 @@ class Training(Section):
     """
 
     @model_validator(mode="after")
-    def check_verl(self) -> Training:
+    def check(self) -> Training:
+        for fault in self._faults():
+            raise ValueError(fault)
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        """Yield why these settings do not fit together, with the fix."""
         megatron = self.scale.megatron is not None
         for override in self.verl:
             checked(override, megatron=megatron)
         if error := conflict(self.verl, megatron=megatron, entropy_target=self.entropy_target):
-            raise ValueError(error)
-        return self
-
-    @model_validator(mode="after")
-    def check_layout(self) -> Training:
+            yield error
         if error := layout_error(
             self.scale, self.engine, self.ranks, self.problems_per_step, self.group_size
         ):
-            raise ValueError(error)
+            yield error
         if self.scale.megatron and self.method.critic:
-            raise ValueError(
+            yield (
                 f"{self.algorithm} trains a critic, which scale.megatron does not support: remove "
                 "scale.megatron, or choose an algorithm without a critic"
             )
-        return self
-
-    @model_validator(mode="after")
-    def check_combination(self) -> Training:
         if self.kl_target and (self.kl_in != "reward" or not self.kl_coefficient):
-            raise ValueError(
+            yield (
                 "kl_target needs kl_in: reward and a kl_coefficient above 0: set both, or remove "
                 "kl_target"
             )
         if self.lora and self.frozen:
-            raise ValueError("lora already freezes all other weights: set lora or frozen, not both")
+            yield "lora already freezes all other weights: set lora or frozen, not both"
         if self.warm_up_steps >= self.steps:
-            raise ValueError(
+            yield (
                 f"warm_up_steps must be less than steps ({self.steps}), got {self.warm_up_steps}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def check_clip(self) -> Training:
         if (self.clip != CLIP or self.clip_high) and self.method.clips:
-            raise ValueError(
+            yield (
                 f"{self.algorithm} has its own clipping rule: remove clip and clip_high, or "
                 "choose an algorithm such as grpo"
             )
-        return self
-
-    @model_validator(mode="after")
-    def check_estimator(self) -> Training:
         if self.plugins.advantage and (self.method.critic or self.method.greedy):
-            raise ValueError(
+            yield (
                 f"plugins.advantage cannot replace the estimator of {self.algorithm}, which needs "
                 "a critic or greedy completions: set algorithm: grpo"
             )
-        return self
-
-    @model_validator(mode="after")
-    def check_sampler(self) -> Training:
         if self.plugins.sampler and self.curriculum.schedule != "uniform":
-            raise ValueError(
+            yield (
                 f"plugins.sampler and curriculum.schedule {self.curriculum.schedule} both select "
                 "problems: set only one"
             )
-        return self
-
-    @model_validator(mode="after")
-    def check_save_every(self) -> Training:
         if self.steps % self.save_every:
-            raise ValueError(
+            yield (
                 f"steps must be a multiple of save_every ({self.save_every}), got {self.steps}: "
                 "the last steps would not be saved"
             )
-        return self
-
-    @model_validator(mode="after")
-    def check_entropy(self) -> Training:
         if self.entropy_target and self.entropy_coefficient > MAX_ENTROPY:
-            raise ValueError(
+            yield (
                 f"entropy_coefficient is where the weight starts if entropy_target is set, at most "
                 f"{MAX_ENTROPY}, got {self.entropy_coefficient}"
             )
         if self.entropy_target and self.method.sums_over_tokens:
-            raise ValueError(
+            yield (
                 f"entropy_target is in nats a token, which verl does not measure with "
                 f"{self.algorithm}: take another algorithm, or a constant entropy_coefficient"
             )
-        return self
-
-    @model_validator(mode="after")
-    def check_stages(self) -> Training:
         if error := stages_error(self.answer_stages, self.answer_tokens, self.steps):
-            raise ValueError(error)
-        return self
+            yield error
+        if self.agents.on and self.plugins.unbatched:
+            yield (
+                "conversations cannot use plugins.agent_loop or plugins.reward_manager: remove "
+                "them, or agents"
+            )
+        if self.agents.several and self.agents.tokens < 2 * self.answer_tokens:
+            yield (
+                f"agents.tokens must be at least {2 * self.answer_tokens} (two messages of "
+                f"{self.answer_tokens} tokens), got {self.agents.tokens}"
+            )
 
     def answer_tokens_at(self, step: int) -> int:
         """Return the maximum tokens of a completion that is sampled for this step."""
@@ -262,20 +246,6 @@ class Training(Section):
             return self.temperature
         share = (min(max(step, 1), self.steps) - 1) / (self.steps - 1)
         return self.temperature + share * (self.final_temperature - self.temperature)
-
-    @model_validator(mode="after")
-    def check_conversations(self) -> Training:
-        if self.agents.on and self.plugins.unbatched:
-            raise ValueError(
-                "conversations cannot use plugins.agent_loop or plugins.reward_manager: remove "
-                "them, or agents"
-            )
-        if self.agents.several and self.agents.tokens < 2 * self.answer_tokens:
-            raise ValueError(
-                f"agents.tokens must be at least {2 * self.answer_tokens} (two messages of "
-                f"{self.answer_tokens} tokens), got {self.agents.tokens}"
-            )
-        return self
 
     @property
     def response_tokens(self) -> int:
