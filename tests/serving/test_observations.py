@@ -18,7 +18,10 @@ from tests.resources.postgres import Server, postgres
 from tests.serving.gateway_server import eventually
 from tests.serving.traffic import ANSWER
 
-ROW = replace(ANSWER, response="chatcmpl-1", release="r1", key="k")
+ROW = replace(
+    ANSWER, response="chatcmpl-1", time=1.5, version=3, arm="challenger", release="r1", step=2,
+    key="k", completion_tokens=30,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ PLAN = plan_of(SETTINGS, "gradual", 1)
 
 def answers(key: str, verified: bool | None = None) -> list[Observation]:
     """Return 200 answers to as many users of one key, by both versions in turn."""
-    row = replace(ANSWER, key=key, verified=verified)
+    row = replace(ANSWER, step=1, key=key, verified=verified)
     return [
         replace(row, response=f"r{n}", version=1 + n % 2, unit=f"{key}-{n}") for n in range(200)
     ]

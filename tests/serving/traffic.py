@@ -41,7 +41,7 @@ def open_release(
 
 
 ANSWER = Observation(
-    response="r", time=0.0, version=1, arm="", share=0.5, release="r", step=1, unit="u", key="",
+    response="r", time=0.0, version=1, arm="", share=0.5, release="r", step=0, unit="u", key="",
     first_token_s=0.1, total_s=0.2, prompt_tokens=1, completion_tokens=1,
 )  # fmt: skip
 
