@@ -45,8 +45,11 @@ def observations(request: pytest.FixtureRequest, tmp_path: Path) -> Observations
 
 
 def test_observations_are_read_in_order_from_any_number_on(observations: Observations) -> None:
-    other = {"response": "two", "release": "", "first_token_s": None, "error": "timeout"}
-    rows = [ROW, replace(ANSWER, **other, verified=False, shadow=True)]
+    other = replace(
+        ANSWER, response="two", release="", first_token_s=None, error="timeout", verified=False,
+        shadow=True,
+    )  # fmt: skip
+    rows = [ROW, other]
     observations.append(rows)
     assert [row for _, row in observations.read()] == rows
     assert list(observations.read(after=1)) == [(2, rows[1])]
