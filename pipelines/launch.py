@@ -28,6 +28,7 @@ from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
 from pipelines.watch.text import print_text
 from pipelines.watch.view import View, stages_of
+from problems.prompt import prompt_text
 from problems.stored import stored_problems
 from resources import lease
 from resources.capacity import check_machines, memory_gib, not_checked
@@ -91,14 +92,14 @@ def demo(settings: Settings, console: Console) -> int:
 
 def _question(settings: Settings) -> str:
     """Return a task that the champion may be asked, as JSON inside single quotes of a shell: of a
-    named base the shortest that its gate held out.
+    named base the shortest that its gate held out, in the form in which it was trained.
     """
-    statement = EMBEDDED_QUESTION
+    question = EMBEDDED_QUESTION
     if settings.profile.base:
         store = settings.home.store(settings.profile.storage.root)
         problems = stored_problems(store.require("datasets", "clean_problems").path)
-        statement = min((each.statement for each in own_heldout(problems) or problems), key=len)
-    return json.dumps(statement).replace("'", "\\u0027")
+        question = min(map(prompt_text, own_heldout(problems) or problems), key=len)
+    return json.dumps(question).replace("'", "\\u0027")
 
 
 def resume_settings(settings: Settings) -> Settings:

@@ -30,6 +30,7 @@ TITLE = re.compile(r"^# ([\w.]+\.\w+)$")  # the same as the fence's first line
 TRAINING = "trains for minutes"
 NOT_RUN = {
     r"make (tour|demo|test|ui|gpu|demo-pretrained)$": "test_tour, test_pipeline_run, test_ui",
+    r"RATCHET_HOME=\.ratchet-pretrained ": "needs a training of an hour",
     r"ratchet (demo|ui) ": "test_pipeline_run, test_ui",
     r"(git clone|source) ": "the environment of this test",
     r"dagster (job|dev) ": "a complete run: test_pipeline_run, test_own_services",
