@@ -98,7 +98,7 @@ class Client(threading.Thread):
             time.sleep(PAUSE_S)
             body = {
                 "messages": [{"role": "user", "content": "double the number"}],
-                "max_tokens": 8,
+                "max_tokens": 16,  # fewer would shape the answer, which then is no evidence
                 "user": f"{self.number}-{sent}",
                 "stream": sent % 2 == 0,
             }
