@@ -31,6 +31,7 @@ FORM = {"is", "names", "fields", "shape"}  # facts that no generated input chang
 EDGES: tuple[Any, ...] = (0, 1, -1, 2, "", "a", [], (), 0.0, 0.5, -1.0)
 WIDE_EDGES = (10, 100, 1000, -10, "A", " ", "aA", "é", "a b", "1", 1.5, 1e-3, -0.5, True, False)
 SHIFTED = 0.15  # share of the draws of a sequence of numbers that move all of them
+EQUAL = 4  # inputs with two equal arguments that are tried
 BOUNDS = 3  # at most one generated input of so many has a number at a bound by a list
 GROWN = 0.6  # share of wide draws that vary a generated input again
 LONG_NUMBER = re.compile(r"\d{6}")  # a loop over so many takes long
@@ -73,7 +74,8 @@ def generate_inputs(problem: Problem, count: int, *, wide: bool = False) -> list
     longest = max(LONGEST, *map(len, texts))
     long_numbers = any(map(LONG_NUMBER.search, texts))
     result: list[Input] = []
-    bounds = islice(_at_bounds(known) if problem.kind.has_entry_point else (), DRAWS * count)
+    special = chain(islice(_with_equal(known), EQUAL if wide else 0), _at_bounds(known))
+    bounds = islice(special if problem.kind.has_entry_point else (), DRAWS * count)
     drawn = (
         vary([*known, *result] if wide and rng.random() < GROWN else known, rng, edges)
         for _ in range(DRAWS * count)
@@ -159,6 +161,16 @@ def _shifted(value: Any, others: Sequence[Any], rng: random.Random) -> Any:
         return None
     step = rng.choice(steps) * rng.choice((1, -1))
     return type(value)(item + step for item in value)
+
+
+def _with_equal(known: Sequence[Input]) -> Iterator[Input]:
+    """Yield tests with the same value for two arguments of a type."""
+    for test in known:
+        args = list(test["args"])
+        for one, other in combinations(range(len(args)), 2):
+            if type(args[one]) is type(args[other]) and args[one] != args[other]:
+                equal = [*args[:other], args[one], *args[other + 1 :]]
+                yield {"args": equal, "kwargs": dict(test["kwargs"])}
 
 
 def _at_bounds(known: Sequence[Input]) -> Iterator[Input]:

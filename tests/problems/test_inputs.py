@@ -126,3 +126,8 @@ def test_a_number_is_tried_at_the_bounds_of_the_list_beside_it() -> None:
     inputs = [each["args"] for each in generate_inputs(problem([[1, 5, 9], 20], [[2, 4], 1]), 24)]
     assert [[1, 5, 9], 4] in inputs  # the least difference
     assert [[1, 5, 9], 9] in inputs
+
+
+def test_two_arguments_are_equal_in_a_wide_input() -> None:
+    inputs = generate_inputs(problem([[1, 2, 3], [2]], [[4], [4, 5]]), 24, wide=True)
+    assert [[1, 2, 3], [1, 2, 3]] in [each["args"] for each in inputs]
