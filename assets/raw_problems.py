@@ -24,9 +24,9 @@ from problems.embedded import compositional
 from problems.funnel import Removed, Stage
 from problems.reading.place import Place
 from problems.reading.source import LoadedRows
-from problems.registry import load
 from problems.schema import Problem, set_hash, write_parquet
 from problems.sources import everyday, simple
+from problems.sources.registry import load
 from problems.stored import stored_problems
 from problems.synthesis.settings import SOURCE as SYNTHETIC
 from resources.config.profile import EMBEDDED

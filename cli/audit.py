@@ -86,7 +86,7 @@ def _tasks(
     """Yield the tasks of a file of rows, or of a folder. Rows that cannot be read: `rejected`."""
     from problems.reading.mapping import pairs
     from problems.reading.place import Place
-    from problems.registry import load, recognized
+    from problems.sources.registry import load, recognized
     from rewards.audit.folders import audit_folders
     from rewards.audit.rows import audit_rows
     from rewards.audit.task_folder import find_tasks

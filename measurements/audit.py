@@ -22,8 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from measurements.audit_folders import FOLDER_FAULTS, write_folders
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from rewards.audit.findings import (
     KNOWN,
     LEAK,

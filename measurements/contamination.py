@@ -32,8 +32,8 @@ from problems.cleaning.meaning import embed
 from problems.cleaning.minhash import jaccard, shingles
 from problems.cleaning.prose import prose
 from problems.cleaning.similarity import squeezed
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from sandbox.sandbox import Sandbox
 
 DATA = Path(

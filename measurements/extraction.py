@@ -25,8 +25,8 @@ from typing import Any
 
 from evaluation.benchmarks.humaneval import LIMITS
 from evaluation.judging.sanitize import sanitize
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from problems.syntax import tree_of
 from rewards.extraction import extract_code
 from sandbox.protocol import Verdict

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from problems.cleaning.fingerprints import FILE, MAX_TESTS, fingerprint
 from problems.cleaning.gating import STATEMENTS, words_hash
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 
 DATA = Path(
     os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")

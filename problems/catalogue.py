@@ -57,8 +57,8 @@ def validated(name: str, place: Place) -> Place:
     """
     from problems.augmentation.draft import SOURCE as AUGMENTED
     from problems.reading.mapping import check_names
-    from problems.registry import SOURCES, recognized
     from problems.sources.embedded import EMBEDDED
+    from problems.sources.registry import SOURCES, recognized
     from problems.synthesis.settings import SOURCE as SYNTHETIC
 
     known = SOURCES.get(name)
@@ -156,7 +156,7 @@ def current_commit(name: str, place: Place) -> str:
     Raises ProblemError.
     """
     from problems.reading.hub import commit_of
-    from problems.registry import SOURCES, revision_of
+    from problems.sources.registry import SOURCES, revision_of
 
     if place.hub is None and (known := SOURCES.get(name)) and known.generate:
         return f"{SHIPPED}{set_hash(known.generate())[:12]}"

@@ -15,8 +15,8 @@ from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from problems.catalogue import read_sources
 from problems.columns import ProblemError
 from problems.prompt import prompt_messages
-from problems.registry import SOURCES, read
 from problems.schema import Problem
+from problems.sources.registry import SOURCES, read
 from problems.stored import stored_problems
 from problems.synthesis.settings import SOURCE as SYNTHETIC
 from resources.capacity import shape_of_start

@@ -16,7 +16,7 @@ from artifacts.hashing import hash_data, hash_file
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.reading.place import Place
-from problems.registry import load, source_name
+from problems.sources.registry import load, source_name
 from resources.home import Home
 
 # rows read before a file is accepted: the next run reads all of them, and names each bad one

@@ -12,7 +12,7 @@ from pathlib import Path
 from problems.columns import ProblemError
 from problems.reading.own import own
 from problems.reading.rows import local_rows
-from problems.registry import load, source_name
+from problems.sources.registry import load, source_name
 from rewards.question import RewardTask, task_from_ground_truth
 from sandbox.reading import near
 

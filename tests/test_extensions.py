@@ -32,7 +32,7 @@ BENCHMARK = '''
 from evaluation.benchmarks.benchmark import from_problems
 from evaluation.benchmarks.published import Published
 from evaluation.sampling import Sampling
-from problems.registry import SOURCES
+from problems.sources.registry import SOURCES
 
 
 def mine(at):

@@ -18,7 +18,7 @@ from pipelines.watch.text import print_text
 from pipelines.watch.view import View, stages_of
 from problems.dataset.card import CARD
 from problems.reading.place import Place
-from problems.registry import source_name
+from problems.sources.registry import source_name
 from resources.home import NotReady
 from resources.preflight import check_sources, trains
 from resources.run_record import PipelineRun

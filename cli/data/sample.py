@@ -18,8 +18,8 @@ from pipelines.watch.text import print_text
 from problems.catalogue import add_source, pinned_sources
 from problems.columns import ProblemError
 from problems.prompt import prompt_messages, prompt_text
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from problems.verification.problem_check import judges
 from resources.home import Home
 

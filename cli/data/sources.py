@@ -49,7 +49,7 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
 def read(name: str, place: Place, console: Console) -> LoadedRows:
     """Read a source and print its bad rows. Raises ProblemError if no row can be read."""
     from problems.reading.own import overlooked
-    from problems.registry import SOURCES, load, recognized
+    from problems.sources.registry import SOURCES, load, recognized
 
     loaded = load(name, place)
     _print_rejected(loaded, console)
@@ -86,8 +86,8 @@ def _print_rejected(loaded: LoadedRows, console: Console) -> None:
 def known_sources(home: Home, console: Console, *, as_json: bool = False) -> int:
     """Print the known sources, and the published datasets whose rows need no option."""
     from problems.catalogue import read_sources
-    from problems.registry import SOURCES
     from problems.shapes.registry import SHAPES
+    from problems.sources.registry import SOURCES
 
     added = read_sources(home.path)
     lines = {name: f"{source.about} {source.hub_id or ''}" for name, source in SOURCES.items()}

@@ -25,8 +25,8 @@ from pipelines.watch.text import print_text
 from problems.catalogue import add_source, read_sources, validated
 from problems.dataset.splits import HELDOUT, VALIDATION, with_parts
 from problems.reading.place import Place
-from problems.registry import SOURCES, load, source_name
 from problems.schema import Problem
+from problems.sources.registry import SOURCES, load, source_name
 from problems.synthesis.settings import SOURCE as SYNTHETIC
 from resources.capacity import gpus_here, memory_gib, not_checked, shape_of_start
 from resources.config.profile import HELDOUT as GATE

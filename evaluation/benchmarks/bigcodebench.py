@@ -15,8 +15,8 @@ from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging import bigcodebench
 from evaluation.sampling import Sampling
 from problems.columns import ProblemError
-from problems.registry import SOURCES
 from problems.sources.bigcodebench import instructed
+from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
     "greedy; upstream's unittests in the program's process, trust shared; a task is not measured "

@@ -6,7 +6,7 @@ from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
 from evaluation.sampling import Sampling
-from problems.registry import SOURCES
+from problems.sources.registry import SOURCES
 from sandbox.protocol import Limits
 
 STOP = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # for base models, as published

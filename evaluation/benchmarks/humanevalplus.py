@@ -8,7 +8,7 @@ from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.evalplus import plus_harness
 from evaluation.judging.plus_task import humaneval_task
 from evaluation.sampling import Sampling
-from problems.registry import SOURCES
+from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
     "greedy; prompted as HumanEval; judged as evalplus 0.3.1 does, base and plus inputs separately"

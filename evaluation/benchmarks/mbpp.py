@@ -11,8 +11,8 @@ from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
 from evaluation.sampling import Sampling
 from problems.cleaning.gating import MBPP_TEST
-from problems.registry import SOURCES
 from problems.schema import Problem
+from problems.sources.registry import SOURCES
 from rewards.extraction import extract_code
 
 SHOTS = (2, 3, 4)  # the published examples

@@ -12,8 +12,8 @@ from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.evalplus import plus_harness
 from evaluation.judging.plus_task import mbpp_task
 from evaluation.sampling import Sampling
-from problems.registry import SOURCES
 from problems.schema import Problem
+from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
     "greedy; the task with one assertion, a base model after it as a docstring; judged as "

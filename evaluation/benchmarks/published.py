@@ -18,8 +18,8 @@ from problems.reading.hub import hub_rows
 from problems.reading.place import Place
 from problems.reading.rows import local_rows
 from problems.reading.source import Row, Source
-from problems.registry import load, revision_of
 from problems.schema import Problem
+from problems.sources.registry import load, revision_of
 
 
 @dataclass(frozen=True)

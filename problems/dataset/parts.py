@@ -24,8 +24,8 @@ from problems.funnel import Removed
 from problems.parquet_file import reading_parquet
 from problems.reading.place import Place
 from problems.reading.rows import SUFFIXES
-from problems.registry import read, recognized, source_name
 from problems.schema import Problem, check_table, from_row, to_table
+from problems.sources.registry import read, recognized, source_name
 
 ROWS = 2000  # problems per part
 ORIGIN = b"ratchet.origin"  # metadata key of a part: the source file and row of its first row

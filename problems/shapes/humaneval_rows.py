@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
+from problems.reading.humaneval import docstring, named
 from problems.reading.source import Record, Row, text
 from problems.shapes.shape import RowShape
-from problems.sources.humaneval import docstring, named
 
 
 def read(row: Row, where: str) -> Record:

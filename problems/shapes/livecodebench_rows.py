@@ -1,15 +1,15 @@
 """LiveCodeBench's rows, wherever they are: gated, with their packed tests.
 
-The reader is the one of the known source (problems/sources/livecodebench.py).
+The reader is the one of the known source (problems/reading/livecodebench.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
+from problems.reading.livecodebench import convert
 from problems.reading.source import Record, Row
 from problems.shapes.shape import RowShape
-from problems.sources.livecodebench import convert
 
 COLUMNS = (
     "problem_id",

@@ -10,9 +10,9 @@ import ast
 import re
 
 from problems.columns import ProblemError
+from problems.reading.humaneval import docstring
 from problems.reading.source import Record, Row, python, text
 from problems.shapes.shape import RowShape
-from problems.sources.humaneval import docstring
 
 _NAME = re.compile(r"(HumanEval|mbpp)_(\d+)_", re.IGNORECASE)
 

@@ -17,9 +17,9 @@ import sys
 from dataclasses import replace
 
 from problems.columns import ProblemError
+from problems.reading.humaneval import docstring
 from problems.reading.source import Row, Source, has, number, python, text
 from problems.schema import Problem
-from problems.sources.humaneval import docstring
 from sandbox.protocol import Limits
 
 RELEASE = "v0.1.0"

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from cli.data.production import data_production
 from problems.catalogue import read_sources
-from problems.registry import load
+from problems.sources.registry import load
 from resources.home import Home
 from serving import openai
 from serving.gateway.candidates import Candidate, Candidates

@@ -17,7 +17,7 @@ from evaluation.generation.openai_client import EndpointSource
 from evaluation.sampling import Sampling
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
-from problems.registry import load
+from problems.sources.registry import load
 from problems.verification.settings import Verification
 from problems.verification.verification import verify
 from resources.home import Home

@@ -14,7 +14,7 @@ from cli.data.sources import add, known_sources, remove
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.reading.place import Place
-from problems.registry import SOURCES
+from problems.sources.registry import SOURCES
 from resources.home import Home
 
 ROW = {"prompt": "Double it.", "cases": [{"args": [2], "expected": 4}]}

@@ -10,7 +10,7 @@ import pytest
 
 from artifacts.manifest import Manifest
 from problems.catalogue import add_source
-from problems.registry import SOURCES
+from problems.sources.registry import SOURCES
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.preflight import check_policy

@@ -14,7 +14,7 @@ from pipelines.sensors.problems import changed_hub, new_problems
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.reading.place import Place
-from problems.registry import load
+from problems.sources.registry import load
 from resources.problem_intake import import_problems
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_sensors import look

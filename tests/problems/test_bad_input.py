@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from problems.columns import ProblemError
 from problems.reading.source import LoadedRows
-from problems.registry import load
 from problems.schema import write_parquet
+from problems.sources.registry import load
 
 ROW: dict[str, Any] = {
     "id": "a",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from problems.registry import load
 from problems.schema import Problem
 from problems.sources.bigcodebench import instructed
+from problems.sources.registry import load
 from problems.verification.journal import ABSENT
 from problems.verification.problem_check import idle_answer
 from problems.verification.verification import verify

@@ -10,8 +10,8 @@ import pytest
 
 from problems.dataset.rl_parquet import verl_table
 from problems.reading.place import Place
-from problems.registry import read
 from problems.schema import Problem, read_parquet, write_parquet
+from problems.sources.registry import read
 from problems.training_file import read_training_file
 
 FIRST, REPLY, LAST = "Write f(x), x plus one.", "def f(x): return x + 1", "Now twice x."

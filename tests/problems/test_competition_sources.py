@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from problems.registry import load
+from problems.reading.livecodebench import only_text
 from problems.schema import Problem
-from problems.sources.livecodebench import only_text
+from problems.sources.registry import load
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from problems.columns import ProblemError
 from problems.encoding import decode
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 
 ROW: dict[str, Any] = {
     "problem_id": "a",

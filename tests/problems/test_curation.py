@@ -20,8 +20,8 @@ from problems.cleaning.sketch import sketch
 from problems.columns import ProblemError
 from problems.dataset.evidence import evidence_of, read_suspects, write_evidence
 from problems.funnel import Removed, Stage, funnel
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from problems.syntax import normal_form, shape
 
 LONG = (

@@ -13,9 +13,9 @@ import pytest
 from artifacts.parsing import parse
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.curation import curate
-from problems.registry import load
 from problems.schema import Problem
 from problems.sources import everyday, simple
+from problems.sources.registry import load
 from problems.syntax import shape
 from problems.verification.settings import Verification
 from problems.verification.verification import verify

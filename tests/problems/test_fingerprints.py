@@ -12,8 +12,8 @@ import pytest
 
 from problems.cleaning.curation import curate
 from problems.cleaning.fingerprints import known_task
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 
 NO_TESTS = ({"source": "def check(candidate):\n    assert candidate(0) == 0\n"},)
 STATEMENTS, SOLUTIONS, TESTS = 150, 100, 110

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from problems.registry import load
+from problems.sources.registry import load
 
 ROW = {"statement": "Double it.", "style": "call", "entry_point": "f"}
 TESTS = json.dumps([{"args": [2], "expected": 4}])

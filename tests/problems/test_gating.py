@@ -19,8 +19,8 @@ from problems.cleaning.gating import (
     is_gated_mbpp,
 )
 from problems.reading.place import Place
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 
 
 def named(problem_id: str, **extra: Any) -> Problem:

@@ -52,7 +52,7 @@ from pathlib import Path
 from problems.columns import ProblemError
 from problems.reading.hub import commit_of
 from problems.reading.place import Place
-from problems.registry import load
+from problems.sources.registry import load
 for line in sys.stdin:
     name, place = json.loads(line)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from problems.registry import load
+from problems.sources.registry import load
 from problems.verification.settings import Verification
 from problems.verification.verification import VerifiedProblems, verify
 from sandbox.sandbox import Sandbox

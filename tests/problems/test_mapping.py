@@ -13,8 +13,8 @@ from problems.catalogue import add_source, pin, pinned_sources, read_sources
 from problems.columns import ProblemError
 from problems.reading.mapping import constant, pairs
 from problems.reading.place import Place
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 

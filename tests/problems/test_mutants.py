@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from problems.embedded.compositional import generate
 from problems.embedded.settings import FamilyConfig
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from problems.syntax import normal_form
 from problems.verification.mutants import mutants
 

@@ -22,8 +22,8 @@ from problems.dataset import partitioned
 from problems.dataset.curated import write_curated
 from problems.dataset.partitioned import Rules, clean
 from problems.parallel import parallel_map
-from problems.registry import load
 from problems.schema import Problem, read_parquet, write_parquet
+from problems.sources.registry import load
 from problems.verification.settings import Verification
 from problems.verification.verification import VerifiedProblems, verify
 from sandbox.sandbox import Sandbox, SandboxConfig

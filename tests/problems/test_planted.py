@@ -11,8 +11,8 @@ from problems.cleaning import sketch
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.duplicates import duplicates
 from problems.cleaning.gating import is_gated_mbpp
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from tests.problems.conftest import DATA
 from tests.problems.planting import ALONE, WAYS
 

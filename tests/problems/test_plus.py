@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, run_all
 

@@ -18,8 +18,8 @@ from problems.cleaning.curation import curate
 from problems.dataset.splits import HELDOUT, VALIDATION, with_parts
 from problems.production import SOURCE, capped, is_production
 from problems.reading.place import Place
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from problems.verification.settings import Verification
 from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox

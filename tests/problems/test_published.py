@@ -20,8 +20,8 @@ from problems.reading.cases import read_tests
 from problems.reading.own import own
 from problems.reading.place import Place
 from problems.reading.source import LoadedRows
-from problems.registry import load
 from problems.shapes.registry import published_record, shape_of
+from problems.sources.registry import load
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 from tests.problems.published_rows import (

@@ -9,8 +9,8 @@ import pytest
 
 from problems.cleaning.curation import curate
 from problems.cleaning.quality import fault
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from tests.problems.test_curation import SOLUTION, toy
 
 

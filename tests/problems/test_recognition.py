@@ -11,7 +11,7 @@ import pytest
 from problems.catalogue import validated
 from problems.columns import ProblemError
 from problems.reading.place import Place
-from problems.registry import recognized, source_name
+from problems.sources.registry import recognized, source_name
 
 FILES = {
     "mbpp": "mbpp/mbpp.jsonl",

@@ -12,8 +12,8 @@ import pytest
 from problems.columns import ProblemError
 from problems.dataset.rl_parquet import ground_truth, problem_from_ground_truth, write_verl
 from problems.prompt import prompt_text
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 
 CALL = Problem(
     "toy/1",

@@ -18,8 +18,8 @@ from problems.dataset.rl_parquet import write_verl
 from problems.dataset.trainable import explained, trainable, untrained
 from problems.embedded import compositional
 from problems.embedded.settings import FamilyConfig
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from problems.sources.simple import generate
 from problems.syntax import shape
 from problems.verification.settings import Verification

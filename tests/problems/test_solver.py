@@ -15,8 +15,8 @@ from problems.dataset.card import CARD
 from problems.dataset.history import history
 from problems.embedded.compositional import generate
 from problems.reading.place import Place
-from problems.registry import load
 from problems.schema import Problem, write_parquet
+from problems.sources.registry import load
 from problems.verification import strength
 from problems.verification.settings import Verification
 from problems.verification.verification import VerifiedProblems, verify

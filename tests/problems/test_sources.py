@@ -18,8 +18,8 @@ from problems.cleaning.gating import gated_mbpp
 from problems.columns import ProblemError
 from problems.reading.own import overlooked
 from problems.reading.place import Place
-from problems.registry import load
 from problems.schema import read_parquet, write_parquet
+from problems.sources.registry import load
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 

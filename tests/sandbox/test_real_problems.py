@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from problems.registry import load
+from problems.sources.registry import load
 from problems.verification.problem_check import idle_answer
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, run_all

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from problems.registry import load
 from problems.schema import Problem
+from problems.sources.registry import load
 from rewards.audit.attempts import right_programs, wrong_programs
 from rewards.audit.findings import CHECKS, LEAK, NOTHING, OTHERS, REPEATS, SOLUTION, WRONG
 from rewards.audit.leaks import row_leak
