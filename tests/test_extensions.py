@@ -162,6 +162,16 @@ extends: small
 training:
   steps: 14
 """
+LANGUAGE = '''
+"""Scripts of the shell."""
+
+from sandbox.languages.language import Language
+
+SHELL = Language(
+    "shell", "Shell", ("sh",), "program.sh", compile=("sh", "-n", "program.sh"),
+    run=("sh", "program.sh"), example="read n; echo $n", idle=":", needs=("sh",),
+)
+'''
 FILES = {
     "problems/sources/mine.py": SOURCE,
     "evaluation/benchmarks/mine.py": BENCHMARK,
@@ -173,6 +183,7 @@ FILES = {
     "serving/engines/echo.py": ENGINE,
     "pipelines/sensors/mine.py": SENSOR,
     "pipelines/profiles/mine.yaml": PROFILE,
+    "sandbox/languages/shell.py": LANGUAGE,
 }
 SCORED = """
 import json, sys
@@ -408,6 +419,17 @@ print(problem.job("", "").tests, prompt_text(problem), generate_inputs(problem, 
 """
     used = python(clone, "-c", code, json.dumps(record | {"visible_tests": 1}))
     assert "LinesTest" in used.stdout, used.stderr
+
+
+@adds("another language of programs")
+@pytest.mark.slow
+def test_a_language_is_one_file(clone: Path) -> None:
+    tests = [{"stdin": "4", "stdout": "8"}]
+    problem = {"style": "stdio", "language": "shell", "tests": tests}
+    sources = ("read n; echo $((2 * n))", "read n; echo $n", "if")
+    lines = [json.dumps({"id": 1, "source": source, "problem": problem}) for source in sources]
+    answers = map(json.loads, ratchet(clone, "judge", stdin="\n".join(lines)).splitlines())
+    assert [answer["verdict"] for answer in answers] == ["AC", "WA", "CE"]
 
 
 @adds("a new sensor")

@@ -1,4 +1,4 @@
-"""Tasks in HumanEval's form that are not HumanEval's: the user's own, EvoEval and others.
+"""Tasks in HumanEval's form that are not HumanEval's: the user's own, or of a set in the same form.
 
 `prompt` is a signature with a docstring, `canonical_solution` its body or a whole program, `test` a
 `check(candidate)`.

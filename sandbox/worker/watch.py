@@ -240,7 +240,7 @@ class Watch:
         if self._too_long:
             return Stop(Verdict.OLE, self._too_long)
         if clock and self._idle and self.out_of_memory():
-            return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
+            return self._too_much_memory()
         late = self._late(clock=clock)
         # A program that filled its memory may also run out of time on a busy machine, so memory is
         # checked first.
@@ -269,7 +269,7 @@ class Watch:
         files = self.slot.scratch_bytes() if self.slot.scratch else 0
         self._next_check = time.monotonic() + max(self._tick_s, REST * (time.monotonic() - now))
         if excess == "memory":
-            return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
+            return self._too_much_memory()
         if excess:
             return Stop(Verdict.RE, f"more than {self.limits.processes} {excess}")
         return (
@@ -281,10 +281,15 @@ class Watch:
     def out_of_memory(self) -> bool:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
 
+    def _too_much_memory(self) -> Stop:
+        return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
+
     def ending(self, status: int) -> Stop:
         """Return the meaning of the wait status of a process that should not have ended."""
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
+            if number == signal.SIGKILL and self.out_of_memory():
+                return self._too_much_memory()
             if number == signal.SIGXCPU or (
                 number == signal.SIGKILL and self.test.cpu_s() >= self.limits.cpu_s - 0.1
             ):

@@ -98,6 +98,7 @@ def solved(
         name="champion",
         reviewer=reviewer,
         turns=turns,
+        tool_calls=0,
         options=WriterOptions(tokens=40, temperature=0.0, seed=0),
         settings=Settings.read(),
         console=console,
