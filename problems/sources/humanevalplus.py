@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from problems.columns import ProblemError
+from problems.reading.humaneval import named
 from problems.reading.plus import plus_test
 from problems.reading.source import Row, Source
 from problems.schema import Problem
@@ -56,5 +57,5 @@ HUMANEVALPLUS = Source(
     "evalplus/humanevalplus",
     None,
     ("HumanEvalPlus.jsonl.gz", "HumanEvalPlus.jsonl"),
-    fits=lambda row: humaneval.named(row) and humaneval.plus(row),
+    fits=lambda row: named(row) and humaneval.plus(row),
 )
