@@ -136,7 +136,7 @@ def _check_sources(job: Job) -> None:
     """Raise Invalid for tests or a checker that are no Python: no program is to blame for them."""
     from sandbox.protocol import Invalid
 
-    sources = {"prompt": job.prompt, "checker": job.checker or ""}
+    sources = {"checker": job.checker or ""}
     if job.kind.is_code:
         sources |= {f"tests[{at}].source": test.source for at, test in enumerate(job.tests)}
     for key, source in sources.items():

@@ -20,6 +20,7 @@ ADD = {
 ECHO = {
     "style": "stdio",
     "entry_point": None,
+    "prompt": "Print the line.",  # words, no Python
     "tests": [{"stdin": "a\n", "stdout": "a\n"}],
     "limits": {"wall_s": 20, "cpu_s": 2, "memory_mb": 128, "output_kb": 9},
 }
