@@ -117,7 +117,7 @@ def daemon_silence_s(instance: dg.DagsterInstance, now: datetime) -> dict[str, f
     """Map the threads of the daemon, and "the last sensor" since its next run was due, to the
     seconds since their last sign. Empty if no daemon ever ran.
 
-    While it cannot reach the definitions, the daemon goes on reporting, but runs no sensor.
+    A daemon that cannot reach the definitions still reports, but runs no sensor.
     """
     beats = instance.get_daemon_heartbeats()
     quiet = {

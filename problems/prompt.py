@@ -54,7 +54,7 @@ def prompt_messages(problem: Problem) -> list[dict[str, str]]:
     some.
     """
     turns = messages(problem.extra.get(TURNS))
-    if not turns or turns[-1]["content"] not in problem.statement:  # or it was written anew
+    if not turns or turns[-1]["content"] not in problem.statement:  # or the statement was rewritten
         return [{"role": "user", "content": prompt_text(problem)}]
     last = replace(problem, statement=turns[-1]["content"])
     return [*turns[:-1], {"role": "user", "content": prompt_text(last)}]

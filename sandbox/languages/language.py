@@ -19,7 +19,8 @@ class Language:
     title: its name for people.
     fences: names of its Markdown blocks; the first is used in prompts.
     file: the name of the program's file.
-    compile: the command that checks or compiles the file; it fails for a program that is none.
+    compile: the command that checks or compiles the file; it fails if the language does not
+        accept the program.
     run: the command that runs the file, formatted with the limits. Empty: what `compile` wrote to
         the file `program` is run.
     example: a program that prints the number that it reads. A worker runs it once: where it fails,

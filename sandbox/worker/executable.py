@@ -30,7 +30,7 @@ class Executable:
             self._compiled = os.memfd_create("program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
 
     def handles(self) -> list[int]:
-        """Return descriptors of the compiled program, for one process; none where there is none."""
+        """Return descriptors of the compiled program for one process; empty without one."""
         return [] if self._compiled is None else [os.dup(self._compiled)]
 
     def compile(self) -> Result | None:

@@ -1,6 +1,6 @@
 """`kill -9` of a gateway, its engines, Ray's replicas and its database, at random moments of a
 release under load: with one retry no request is lost or answered by another version than recorded,
-no observation is counted twice, and the release goes on at its step.
+no observation is counted twice, and the release continues at its step.
 
 RATCHET_KILLS: kills of all parts together, 100 by default; a quarter of them with Ray.
 """

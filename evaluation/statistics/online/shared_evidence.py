@@ -59,7 +59,7 @@ class SharedEvidence:
 
     def hides_more(self, level: float) -> str:
         """Return the sender without whom alone "at most `mean`" is ruled out at this level; "" if
-        there is none, or it is ruled out with all.
+        there is none, or with all senders it is ruled out already.
         """
         return self._hides(0, level)
 
