@@ -205,7 +205,7 @@ int release_of(const Plan *plan, const Traffic *traffic, int *sent) {
     static Percentile times[2]; /* until the first token, of the whole answer */
     static double values[GUARDRAILS][RING];
     static Request recent[RECENT];
-    static const int own_of[2][4] = {{ERRORS, REFUSALS, TOKENS, QUALITY}, {FIRST_TOKEN, SECONDS}};
+    static const int own_of[2][4] = {{ERRORS, QUALITY}, {FIRST_TOKEN, SECONDS, REFUSALS, TOKENS}};
     int units[8][2] = {{0}}, step = 0, pairs = 0, keys[RING];
     char is_new[GUARDRAILS] = {0}; /* evidence since the last look */
     double since = 0;
@@ -241,10 +241,10 @@ int release_of(const Plan *plan, const Traffic *traffic, int *sent) {
                 values[FIRST_TOKEN][place] = one->first_token_s;
                 values[SECONDS][place] = one->total_s;
             }
-            for (int g = 0; g < (s ? 2 : 4); g++) {
-                int guardrail = own_of[s][g];
-                double *own = values[guardrail], limit = s ? limit_of(&times[g]) : 0;
-                for (int place = 0; s && place <= ratio; place++) {
+            for (int g = 0; g < (s ? 4 : 2); g++) {
+                int guardrail = own_of[s][g], timed = s && g < 2;
+                double *own = values[guardrail], limit = timed ? limit_of(&times[g]) : 0;
+                for (int place = 0; timed && place <= ratio; place++) {
                     int champion = (place == 0) != (sign > 0);
                     if (champion) learn(&times[g], own[place]);
                     own[place] = own[place] > (champion ? 1 : plan->slow_ratio) * limit;

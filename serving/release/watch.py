@@ -35,18 +35,19 @@ def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
         return None
     if name == ERRORS:
         return float(error in FAILURES)
-    if name == REFUSALS:
-        return None if error == "shaped" else float(error == "declined")
-    if name == TOKENS:
-        if error in ("shaped", "unavailable"):
-            return None
-        return min(float(observation.completion_tokens), guardrail.high)
-    if observation.shadow or error in FAILURES:
-        return None  # a shadow waits for real requests: its seconds are not comparable
-    if name == FIRST_TOKEN:
+    if error in FAILURES:
+        return None  # a broken-off answer is neither short nor polite
+    if name == FIRST_TOKEN and not observation.shadow:
         seconds = observation.first_token_s
         return None if seconds is None else max(0.0, seconds)
-    return None if error == "shaped" else max(0.0, observation.total_s)  # a clock may jump
+    if error == "shaped":
+        return None
+    if name == REFUSALS:
+        return float(error == "declined")
+    if name == TOKENS:
+        return min(float(observation.completion_tokens), guardrail.high)
+    # A shadow waits for real requests: its seconds are not comparable. A clock may jump.
+    return None if observation.shadow else max(0.0, observation.total_s)
 
 
 class GuardrailWatch:

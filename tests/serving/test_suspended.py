@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,11 @@ import pytest
 from resources.home import Home
 from serving.gateway.observations import Observations
 from serving.gateway.service import ANSWERED
-from serving.release.plan import plan_of
 from serving.release.step_clock import StepClock
-from serving.release.watch import harm_of
 from serving.running_clock import MIN_S, RunningClock
 from tests.serving.gateway_server import ask, call, eventually, promote
 from tests.serving.test_serve_process import PATIENCE_S, free_port, serving
-from tests.serving.traffic import ANSWER, SETTINGS, Site
+from tests.serving.traffic import Site
 
 CLIENTS, DEADLINE_S, STOPPED_S = 12, 6.0, 9.0
 
@@ -52,12 +49,6 @@ def test_a_step_does_not_bake_in_a_standstill(tmp_path: Path, steady: Steady) ->
     step.ran(release, since)
     steady.now = 720.0
     assert step.ran(release, since + 720.0) == 0.0
-
-
-def test_a_request_that_failed_over_a_standstill_says_nothing_of_a_version() -> None:
-    row = replace(ANSWER, first_token_s=None, total_s=720.0, error="suspended")
-    guardrails = plan_of(SETTINGS, "gradual", 1).guardrails
-    assert [harm_of(each, row) for each in guardrails] == [None] * len(guardrails)
 
 
 @pytest.mark.slow
