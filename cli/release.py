@@ -119,7 +119,7 @@ def _quality(primary: dict[str, Any] | None) -> str:
     champion, challenger = map(_range, primary["arms"])
     text = (
         f"{primary['name']}: champion {champion}, challenger {challenger}, difference {low:+.3g} "
-        f"to {high:+.3g} ({primary['pairs']} pairs)."
+        f"to {high:+.3g} ({primary['pairs']} pair{'s' * (primary['pairs'] != 1)})."
     )
     if fixed := primary["fixed_horizon"]:
         welch = f"{fixed['difference']:+.3g}, p {fixed['p_value']:.2g}"

@@ -187,49 +187,48 @@ def _problem(
         f"{limits.cpu_s:g} s of CPU, {limits.memory_mb} MiB"
     )
     tags = f" · {', '.join(problem.tags)}" if problem.tags else ""
-    parts: list[RenderableType] = [
-        Panel(
-            Text(problem.statement.strip()),
-            title=f"[bold]{problem.problem_id}[/]",
-            subtitle=f"{facts}{tags}",
-            border_style="blue",
-            padding=(1, 2),
-            expand=short,
-        ),
-        *(
-            [_code("starter code", problem.starter_code, short)]
-            if problem.starter_code.strip()
-            else []
-        ),
-        *(
-            _code(f"solution {number} of {len(problem.solutions)}", text, short)
+    codes = {
+        "starter code": problem.starter_code,
+        **{
+            f"solution {number} of {len(problem.solutions)}": text
             for number, text in enumerate(problem.solutions, 1)
+        },
+        "tests": _tests(problem, short),
+    }
+    parts = [
+        _part(
+            problem.problem_id,
+            Group(Text(f"{facts}{tags}", style="dim"), "", Text(problem.statement.strip())),
+            short,
         ),
-        _tests(problem, short),
-        Panel(steps, title="history", border_style="dim", padding=(0, 1), expand=short),
+        *(_part(title, _code(text, short), short) for title, text in codes.items() if text.strip()),
+        _part("history", steps, short),
     ]
     return Group(*parts)
 
 
-def _code(title: str, source: str, expand: bool) -> Panel:
-    return Panel(
-        Syntax(source.strip("\n"), "python", background_color="default", word_wrap=True),
-        title=title,
-        border_style="dim",
-        expand=expand,
-    )
+def _part(title: str, content: RenderableType, framed: bool) -> RenderableType:
+    """Return a part of a view: in a frame on a terminal, below its title elsewhere."""
+    if framed:
+        return Panel(content, title=Text(title), border_style="dim", padding=(0, 1))
+    return Group(Text(f"# {title}"), content, "")
 
 
-def _tests(problem: Problem, short: bool) -> Panel:
+def _code(source: str, colored: bool) -> RenderableType:
+    source = source.strip("\n")
+    if colored:
+        return Syntax(source, "python", background_color="default", word_wrap=True)
+    return Text(source)
+
+
+def _tests(problem: Problem, short: bool) -> str:
     from problems.prompt import shown_test
 
     most = MAX_TESTS if short else len(problem.tests)
     texts = [shown_test(problem, test) for test in problem.tests[:most]]
     texts = [text if len(text) <= 400 or not short else f"{text[:400]}…" for text in texts]
     more = f"\n# … and {len(problem.tests) - most} more" if len(problem.tests) > most else ""
-    return _code(
-        "tests", ("\n" if problem.kind.has_entry_point else "\n\n").join(texts) + more, short
-    )
+    return ("\n" if problem.kind.has_entry_point else "\n\n").join(texts) + more
 
 
 def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:

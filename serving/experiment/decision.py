@@ -72,12 +72,12 @@ def decide(
     if primary and primary.interval.low <= primary.gain:
         waiting.append(f"{_of(primary)}: a gain above {primary.gain:g} is not shown yet.")
     elif primary and primary.pairs < min_pairs:
-        waiting.append(f"{primary.name}: {primary.pairs} of at least {min_pairs} pairs.")
+        waiting.append(f"{primary.name}: {primary.pairs} of at least {pairs_text(min_pairs)}.")
     if open_ := tuple(reason for reason in waiting if reason):
         return ExperimentDecision("continue", open_)
     passed = tuple(
         f"{harm.guardrail.name}: {harm.guardrail.margin:g} worse is ruled out "
-        f"(p = {harm.cleared_p:.2g}, {harm.pairs} pairs)."
+        f"(p = {harm.cleared_p:.2g}, {pairs_text(harm.pairs)})."
         for harm in harms
     )
     if primary:
@@ -86,21 +86,25 @@ def decide(
     return ExperimentDecision("deploy", (*untested, *passed))
 
 
+def pairs_text(count: int) -> str:
+    return f"{count} pair{'s' * (count != 1)}"
+
+
 def _breach(harm: Harm) -> str:
     return (
         f"{harm.guardrail.name}: worse than the champion by more than {harm.guardrail.margin:g} "
-        f"(p = {harm.p_value:.2g} <= {harm.level:.2g}, {harm.pairs} pairs; at least "
+        f"(p = {harm.p_value:.2g} <= {harm.level:.2g}, {pairs_text(harm.pairs)}; at least "
         f"{harm.interval.low:.4g})."
     )
 
 
 def _waiting(harm: Harm, min_pairs: int) -> str:
     if harm.pairs < min_pairs:
-        return f"{harm.guardrail.name}: {harm.pairs} of at least {min_pairs} pairs."
+        return f"{harm.guardrail.name}: {harm.pairs} of at least {pairs_text(min_pairs)}."
     if not harm.cleared:
         return (
             f"{harm.guardrail.name}: {harm.guardrail.margin:g} worse is not ruled out yet "
-            f"(p = {harm.cleared_p:.2g}, {harm.alpha:.2g} needed, {harm.pairs} pairs)."
+            f"(p = {harm.cleared_p:.2g}, {harm.alpha:.2g} needed, {pairs_text(harm.pairs)})."
             + f" Without key {harm.against} it is." * bool(harm.against)
             + f" Without key {harm.helped_by} it is shown." * bool(harm.helped_by)
         )
@@ -109,4 +113,4 @@ def _waiting(harm: Harm, min_pairs: int) -> str:
 
 def _of(primary: Primary) -> str:
     low, high = primary.interval
-    return f"{primary.name}: difference {low:+.4g} to {high:+.4g} ({primary.pairs} pairs)"
+    return f"{primary.name}: difference {low:+.4g} to {high:+.4g} ({pairs_text(primary.pairs)})"

@@ -17,7 +17,7 @@ from threading import Event as Stop
 from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.releases import Event, Release, ReleaseMoved, Releases
-from serving.experiment.decision import ExperimentDecision, decide
+from serving.experiment.decision import ExperimentDecision, decide, pairs_text
 from serving.gateway.observations import Observations
 from serving.gateway.replicas import GatewayReplicas
 from serving.release.arms import Arms
@@ -158,7 +158,7 @@ class Controller:
         if plan.experiment:
             return self._seldom(progress, lambda: next_of(release, arms, self.observations))
         now, pairs = plan.steps[step], arms.first.pairs(step)
-        reasons = [f"{now.title}: no guardrail was breached in {pairs} pairs."]
+        reasons = [f"{now.title}: no guardrail was breached in {pairs_text(pairs)}."]
         if now.watch:
             return "promoted", step, {"reasons": reasons, **evidence_of(arms)}
         if now.shadow and _agreed(release):

@@ -10,7 +10,7 @@ from typing import Any
 
 from resources.registry.releases import Release
 from serving.experiment.analysis import Analysis, analyze
-from serving.experiment.decision import ExperimentDecision, decide
+from serving.experiment.decision import ExperimentDecision, decide, pairs_text
 from serving.gateway.observations import Observations
 from serving.release.arms import Arms, FirstRequests
 from serving.release.comparison import ArmComparison
@@ -30,7 +30,7 @@ def waiting_for(release: Release, arms: Arms, ran_s: float) -> str:
         return f"{'is watched' if watched else 'bakes'} for another {left:.0f} s"
     pairs = sum(comparison.pairs(release.step) for comparison in arms.comparisons.values())
     if pairs < plan.min_pairs and not watched:
-        return f"has {pairs} of at least {plan.min_pairs} pairs of requests"
+        return f"has {pairs} of at least {pairs_text(plan.min_pairs)} of requests"
     return ""
 
 
@@ -46,7 +46,7 @@ def undecided_for(release: Release, arms: Arms, now: float) -> str:
     if plan.experiment or not plan.steps or not plan.decides(release.step):
         return ""
     pairs = arms.first.pairs(release.step)
-    return f"Undecided after {pairs} pairs." if pairs >= plan.max_pairs else ""
+    return f"Undecided after {pairs_text(pairs)}." if pairs >= plan.max_pairs else ""
 
 
 def guardrails_of(comparison: ArmComparison) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from resources.registry.releases import Kind, Release
 from serving.experiment.analysis import Analysis
-from serving.experiment.decision import decide
+from serving.experiment.decision import decide, pairs_text
 from serving.gateway.observations import Observations
 from serving.release.arms import Arms
 from serving.release.evidence import analyses_of, decision_of, evidence_of
@@ -44,7 +44,7 @@ def next_of(release: Release, arms: Arms, observations: Observations) -> Action 
     dropped = {v: " ".join(each.reasons) for v, each in decisions.items() if each.kind == "keep"}
     for version, analysis in analyses.items():
         if version in decisions and analysis and analysis.primary.pairs >= arms.plan.max_pairs:
-            reason = f"No gain is shown in {analysis.primary.pairs} pairs."
+            reason = f"No gain is shown in {pairs_text(analysis.primary.pairs)}."
             dropped.setdefault(version, reason)
     return without(release, arms, dropped) if dropped else None
 

@@ -53,6 +53,13 @@ def test_an_id_of_the_report_can_be_shown(home: Path, ratchet: Called) -> None:
     assert PROBLEM in ratchet(home, "data", "show", PROBLEM)[1]
 
 
+def test_a_problem_has_no_frames_in_a_pipe(home: Path, ratchet: Called) -> None:
+    lines = ratchet(home, "data", "show", PROBLEM)[1].splitlines()
+    assert {f"# {PROBLEM}", "# tests", "# history"} <= set(lines)
+    assert not [line for line in lines if set(line) & set("╭│╰")]
+    assert not [line for line in lines if line.startswith("assert") and line.endswith(" ")]
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"), [("statsu", "status"), ("jobs lst", "list"), ("jobs list --jsn", "--json")]
 )
