@@ -26,9 +26,9 @@ TRIALS_PER_RANDOM_TRIAL = 3
 def open_search(study: Study, name: str, trials: int, console: Console) -> StudyRecord:
     """Return the record of a search. A new one begins with the profile's own values."""
     profile, tuning = study.profile, study.profile.tuning
-    first_look = tuning.first_look or profile.training.save_every
     pruner = optuna.pruners.SuccessiveHalvingPruner(
-        min_resource=min(first_look, profile.training.steps), reduction_factor=tuning.reduction
+        min_resource=min(profile.training.save_every, profile.training.steps),
+        reduction_factor=tuning.reduction,
     )
     record = study.record(name, console, pruner)
     known = record.search.trials

@@ -50,8 +50,6 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
     """Return the sweep as W&B's schema defines it. Raises ProfileError."""
     space = check_search_space(profile, layers(profile_name, changes))
     training = profile.training
-    # Hyperband counts validations, and the first one is that of the start policy.
-    min_iter = 1 + max(1, (profile.tuning.first_look or training.save_every) // training.save_every)
     set_options = [part for each in changes for part in ("--set", each)]
     return {
         "name": f"ratchet {profile_name}",
@@ -61,7 +59,8 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
         "run_cap": profile.tuning.trials,
         "early_terminate": {
             "type": "hyperband",
-            "min_iter": min_iter,
+            # Hyperband counts validations, and the first one is that of the start policy.
+            "min_iter": 2,
             "eta": profile.tuning.reduction,
         },
         "parameters": {

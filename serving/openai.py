@@ -81,7 +81,7 @@ class Tests(Strict):
 
     entry_point: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
     cases: list[CallCase | StdioCase] = Field(min_length=1, max_length=100)
-    candidates: int = Field(4, ge=1, le=64, description="Most completions that are tried.")
+    candidates: int = Field(4, ge=1, le=8, description="Most completions that are tried.")
     cpu_s: float = Field(3.0, gt=0, le=10, description="CPU seconds of a test.")
 
     @model_validator(mode="after")

@@ -28,6 +28,7 @@ from resources.registry.ledger import Entry
 from resources.run_context import KEY, PARTITION, RunContext
 from resources.run_record import RunRecord, next_id, readable
 
+RESCORE_HOURS = 24  # after which the champion is scored again on a new held-out draw
 MAX_STARTS = 100  # that are read of Dagster's runs, newest first
 
 
@@ -118,11 +119,11 @@ def champion_regression(
         return dg.SensorResult(skip_reason=f"{rescored[-1].id} is being scored")
     last = max([champion.created_at, *(record.opened_at for record in rescored)])
     age_h = (time.time() - _timestamp(last)) / 3600
-    if age_h < config.rescore_hours:
+    if age_h < RESCORE_HOURS:
         return dg.SensorResult(
             skip_reason=(
                 f"{champion.checkpoint} was scored {age_h:.1f} hours ago, next after "
-                f"{config.rescore_hours:g} hours"
+                f"{RESCORE_HOURS} hours"
             )
         )
     name = f"rescore-{champion.checkpoint_hash[:8]}-{len(rescored) + 1}"

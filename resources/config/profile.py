@@ -144,8 +144,6 @@ class Automation(Section):
     """Seconds between two evaluations of a sensor."""
     hub_hours: PositiveFloat = 6.0
     """Hours between two checks whether the sources' datasets on the hub have changed."""
-    rescore_hours: PositiveFloat = 24.0
-    """Hours after which the champion is scored again on a new held-out draw."""
     regression_alpha: float = Field(0.01, gt=0, lt=0.5)
     """A drop is a regression if chance explains it with no more than this probability."""
     retrain: bool = False

@@ -64,6 +64,9 @@ class Replicas(Section):
         return self
 
 
+DRAIN_S = 30  # for requests under way after SIGTERM, or before a version is unloaded by force
+
+
 class Serving(Section):
     """How requests are answered. TLS needs both files."""
 
@@ -108,14 +111,8 @@ class Serving(Section):
     """Seconds in which the head, and then the body of a request must arrive."""
     poll_s: PositiveFloat = 0.5
     """Seconds between two looks at the ledger."""
-    drain_s: PositiveFloat = 30.0
-    """Seconds that requests under way get to finish after SIGTERM, or before a version is unloaded
-    by force.
-    """
     requests_per_minute: PositiveInt = 600
     """Rate limit of an API key that sets none."""
-    max_candidates: PositiveInt = 8
-    """Most completions that a request with tests gets."""
     tls_certificate: str = ""
     """PEM file of the certificate. Empty: plain HTTP."""
     tls_key: str = ""

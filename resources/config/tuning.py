@@ -88,13 +88,9 @@ class Tuning(Section):
     """Time limit of one command. When it is reached, running trials are saved and ended, and the
     same command resumes the study. 0: no limit. `--minutes`.
     """
-    first_look: NonNegativeInt = 0
-    """First step at which a trial may be ended because it is worse than others were there. 0: the
-    step of the first checkpoint.
-    """
     reduction: int = Field(3, ge=2)
-    """One in this many trials continues after such a comparison. The next comparison is at this
-    many times the steps.
+    """One in this many trials continues after a comparison with the others. The first comparison is
+    at the step of the first checkpoint, the next one at this many times the steps.
     """
     at_once: NonNegativeInt = 0
     """Trials, seeds and variants that train at the same time. 0: one on a private Ray, and on a

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Any
 
-from resources.config.serving import Serving
+from resources.config.serving import DRAIN_S, Serving
 from resources.registry.ledger import Entry
 from serving.completion import Delta, EngineFailed, EngineRequest, PromptTooLong, Unsupported
 from serving.engines import EngineKind, engine_of
@@ -146,7 +146,7 @@ def _deployment(settings: Serving) -> Any:
     return serve.deployment(
         **scale,
         max_ongoing_requests=settings.at_once,
-        graceful_shutdown_timeout_s=settings.drain_s,
+        graceful_shutdown_timeout_s=DRAIN_S,
         ray_actor_options={"num_cpus": replicas.cpus, "num_gpus": replicas.gpus},
     )(EngineReplica)
 

@@ -17,7 +17,7 @@ from artifacts.integrity import CorruptArtifact
 from artifacts.pull import pull, pull_champion
 from artifacts.store import Store
 from artifacts.tensors import element_count, weights_hash
-from resources.config.serving import Serving
+from resources.config.serving import DRAIN_S, Serving
 from resources.registry.ledger import Entry
 from serving.completion import Engine, EngineFailed, EngineRequest, Unsupported, complete, one_line
 from serving.gateway.admission import Admission
@@ -91,7 +91,7 @@ class VersionPool:
 
     async def unload(self, version: int) -> bool:
         """Take the version out at once, and release it after its last request. Return whether it
-        was loaded. After `drain_s` it is released by force.
+        was loaded. After DRAIN_S seconds it is released by force.
         """
         loaded = self.loaded.pop(version, None)
         if loaded is None:
@@ -99,7 +99,7 @@ class VersionPool:
         loaded.closing = True
         if loaded.users:
             try:
-                async with asyncio.timeout(self.settings.drain_s):
+                async with asyncio.timeout(DRAIN_S):
                     await loaded.idle.wait()
             except TimeoutError:
                 pass

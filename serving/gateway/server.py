@@ -1,6 +1,6 @@
 """Runs the gateway: sockets, TLS, signals, slow connections.
 
-SIGTERM and Ctrl-C: no new connections, requests under way get `drain_s` to finish.
+SIGTERM and Ctrl-C: no new connections, requests under way get DRAIN_S seconds to finish.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from resources.config.serving import Serving
+from resources.config.serving import DRAIN_S, Serving
 from resources.home import NotReady
 from serving.gateway.guard import Guard
 from serving.gateway.liveness import Liveness
@@ -157,7 +157,7 @@ def server_of(app: Guard, settings: Serving) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             timeout_keep_alive=60,
-            timeout_graceful_shutdown=int(settings.drain_s) + 1,
+            timeout_graceful_shutdown=DRAIN_S + 1,
             ssl_certfile=settings.tls_certificate or None,
             ssl_keyfile=settings.tls_key or None,
         )

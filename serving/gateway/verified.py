@@ -141,12 +141,14 @@ async def _judged(
     report = await judge.report(tests, first.text)
     best = Verified(first, report, report.verdict is Verdict.AC, 1, first.completion_tokens)
     yield best
-    count = min(tests.candidates, service.settings.max_candidates)
-    if best.passed or count == 1:
+    if best.passed or tests.candidates == 1:
         return
     heat, seed = max(admitted.request.temperature, TEMPERATURE), admitted.request.seed
     request = replace(
-        admitted.request, temperature=heat, n=count - 1, seed=None if seed is None else seed + 1
+        admitted.request,
+        temperature=heat,
+        n=tests.candidates - 1,
+        seed=None if seed is None else seed + 1,
     )
     version = str(admitted.entry.version) if admitted.entry else admitted.model
     others = replace(admitted, request=request, model=version, id=f"{admitted.id}-others", held=[])

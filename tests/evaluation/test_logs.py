@@ -1,4 +1,4 @@
-"""Logs that other tools wrote (tests/logs/make_logs.py) become scorecards."""
+"""Logs that other tools wrote (tests/logs/README.md) become scorecards."""
 
 from __future__ import annotations
 

@@ -25,8 +25,6 @@ class Megatron(Section):
     """Processes that share each matrix."""
     pipeline_parallel: PositiveInt = 1
     """Pipeline stages that the layers are divided into."""
-    context_parallel: PositiveInt = 1
-    """Processes that share each sequence."""
 
 
 class Distillation(Section):
@@ -130,12 +128,7 @@ def layout_error(
     completions = problems * group
     parts = (ranks, scale.updates * max(1, scale.accumulation))
     megatron = scale.megatron or Megatron()
-    model_ranks = (
-        megatron.tensor_parallel
-        * megatron.pipeline_parallel
-        * megatron.context_parallel
-        * scale.sequence_parallel
-    )
+    model_ranks = megatron.tensor_parallel * megatron.pipeline_parallel * scale.sequence_parallel
     gpu_only = [
         *(["sequence_parallel"] if scale.sequence_parallel > 1 else []),
         *(["tensor_parallel"] if scale.tensor_parallel > 1 else []),

@@ -158,7 +158,6 @@ def _megatron(megatron: Megatron, offload: str, recompute_activations: bool) -> 
         f"{ACTOR}.strategy=megatron",
         f"{ACTOR}.megatron.tensor_model_parallel_size={megatron.tensor_parallel}",
         f"{ACTOR}.megatron.pipeline_model_parallel_size={megatron.pipeline_parallel}",
-        f"{ACTOR}.megatron.context_parallel_size={megatron.context_parallel}",
         f"{ACTOR}.megatron.param_offload={offload != 'none'}",
         f"{ACTOR}.megatron.optimizer_offload={offload != 'none'}",
         *(
