@@ -6,31 +6,28 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import BaseModel, Field, PositiveInt
 
 from resources.registry.ledger import Entry
 from serving.completion import EngineReply, EngineRequest
-from serving.openai import Strict, Text, TextFormat
+from serving.openai import Neutral, Strict, Text, TextFormat
 
 
-class TextPart(Strict):
-    """A part of a message. `annotations` and `logprobs` are those of an earlier reply."""
+class TextPart(BaseModel):
+    """A part of a message. Only its text is used."""
 
     type: Literal["input_text", "output_text"]
     text: Text
-    annotations: list[Any] | None = None
-    logprobs: list[Any] | None = None
 
 
-class InputMessage(Strict):
-    """A message of the conversation, also one of an earlier reply's `output`."""
+class InputMessage(BaseModel):
+    """A message of the conversation, also one of an earlier reply's `output` with all of its
+    fields; those without a meaning here are left out.
+    """
 
     type: Literal["message"] = "message"
     role: Literal["system", "developer", "user", "assistant"]
     content: Text | list[TextPart]
-    id: str | None = None
-    status: str | None = None
-    phase: str | None = None
 
     def plain(self) -> dict[str, Any]:
         """Return the message with its text in one piece."""
@@ -41,24 +38,32 @@ class InputMessage(Strict):
 
 
 class TextSettings(Strict):
-    format: TextFormat = TextFormat()
+    format: TextFormat | None = None
+    verbosity: Literal["medium"] | None = None
 
 
-class ResponseRequest(Strict):
+class ResponseRequest(Neutral):
     """A request for a response. Unlike OpenAI's, the default temperature is 0."""
 
-    model: str = Field("champion", description="`champion`, a checkpoint's name, or a version.")
+    model: str | None = Field(
+        "champion", description="`champion`, a checkpoint's name, or a version."
+    )
     input: Text | Annotated[list[InputMessage], Field(min_length=1)]
     instructions: Text | None = None
     max_output_tokens: PositiveInt | None = None
     temperature: float | None = Field(0.0, ge=0, le=2)
     top_p: float | None = Field(1.0, gt=0, le=1)
     stream: bool | None = False
-    store: Literal[False] | None = Field(False, description="Responses are not stored.")
-    text: TextSettings = TextSettings()
-    metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None
+    text: TextSettings | None = None
+    tools: list[Any] | None = Field(None, max_length=0)
+    tool_choice: Literal["none", "auto"] | None = None
+    parallel_tool_calls: bool | None = None
+    truncation: Literal["disabled"] | None = None
+    include: list[Any] | None = Field(None, max_length=0)
+    background: Literal[False] | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=0)
     user: str | None = Field(None, description="Its requests go to the same arm.")
-    priority: int = Field(0, ge=-10, le=0, description="Below 0: after all others.")
+    priority: int | None = Field(0, ge=-10, le=0, description="Below 0: after all others.")
 
     def engine_request(self, default_tokens: int) -> EngineRequest:
         chat = [{"role": "system", "content": self.instructions}] if self.instructions else []

@@ -135,7 +135,8 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
         if errors[0]["type"] == "json_invalid":
             where, reason = errors[0]["loc"][1], errors[0]["ctx"]["error"]
             errors = [{"loc": ("body",), "msg": f"it is no JSON at character {where}: {reason}"}]
-        message = "; ".join(dict.fromkeys(f"{_field(e['loc'])}: {e['msg']}" for e in errors[:5]))
+        texts = [(_field(e["loc"]), e["msg"].removeprefix("Value error, ")) for e in errors[:5]]
+        message = "; ".join(dict.fromkeys(f"{field}: {text}" for field, text in texts))
         whole = any(tuple(e["loc"]) == ("body",) for e in errors)
         if whole and "json" not in request.headers.get("content-type", ""):
             message = "send JSON with the header `Content-Type: application/json`"

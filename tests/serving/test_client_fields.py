@@ -73,6 +73,21 @@ def test_null_and_neutral_values_change_nothing(served: str) -> None:
     assert refused == {}
 
 
+RESPONSE: dict[str, Any] = {
+    "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "truncation": "disabled",
+    "include": [], "background": False, "top_logprobs": 0, "service_tier": "auto", "store": False,
+    "metadata": {}, "text": {"format": {"type": "text"}, "verbosity": "medium"},
+    "prompt_cache_key": "k", "reasoning": None, "previous_response_id": None, "temperature": 0,
+}  # fmt: skip
+
+
+def test_a_response_takes_null_and_neutral_values_too(served: str) -> None:
+    for body in (RESPONSE, dict.fromkeys(RESPONSE)):
+        item = {"role": "user", "content": "x", "cache_control": {"type": "ephemeral"}}
+        reply = call(f"{served}/v1/responses", {"input": [item], "max_output_tokens": 2, **body})
+        assert reply[0] == 200, reply
+
+
 def test_a_value_that_would_change_something_is_refused_with_its_field(served: str) -> None:
     for name, value in (("top_k", 5), ("repetition_penalty", 1.2), ("guided_json", {"a": 1})):
         more: dict[str, Any] = {name: value}

@@ -109,7 +109,7 @@ def test_the_streaming_helper_of_the_official_client_collects_the_text(
     assert pieces[-1].snapshot == "".join(piece.delta for piece in pieces)
 
 
-@pytest.mark.parametrize("field", [{"previous_response_id": "r"}, {"store": True}, {"tools": []}])
+@pytest.mark.parametrize("field", [{"previous_response_id": "r"}, {"store": True}, {"tools": [{}]}])
 def test_a_response_with_what_is_not_supported_is_refused_by_name(
     served: str, field: dict[str, Any]
 ) -> None:
