@@ -12,7 +12,6 @@ column is of the others. `RATCHET_DATA` names the folder of the benchmarks.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
 import random
@@ -20,12 +19,13 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from measurements.edited_programs import edited, reworked
+from problems.cleaning.behaviour import called
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.leaks import find_leaks
 from problems.cleaning.meaning import embed
@@ -34,6 +34,7 @@ from problems.cleaning.prose import prose
 from problems.cleaning.similarity import squeezed
 from problems.schema import Problem
 from problems.sources.registry import load
+from problems.syntax import definitions
 from sandbox.sandbox import Sandbox
 
 DATA = Path(
@@ -72,18 +73,9 @@ def row(kind: str, number: int, statement: str, program: str = "", task: str = "
         statement or "(none)",
         "assert",
         (),
-        function_of(program),
         solutions=(program,) if program else (),
     )
-    return Row(kind, problem, task)
-
-
-def function_of(program: str) -> str | None:
-    try:
-        body = ast.parse(program).body
-    except (SyntaxError, ValueError):
-        return None
-    return next((node.name for node in reversed(body) if isinstance(node, ast.FunctionDef)), None)
+    return Row(kind, replace(problem, entry_point=called(problem)), task)
 
 
 def read(file: Path) -> list[dict[str, str]]:
@@ -94,7 +86,7 @@ def same(outside: Path, gated: dict[str, Problem]) -> Iterator[Row]:
     """Yield rows that repeat a gated task."""
     rephrased = read(outside / "llm-decontaminator/data/rephrase/humaneval_python.jsonl")
     for at, line in enumerate(rephrased):
-        if function_of(text := line["text"]):
+        if definitions(text := line["text"]):
             yield row("rephrased, with program", at, text, text, f"humaneval/{at}")
             yield row("rephrased, statement alone", at, prose(text), "", f"humaneval/{at}")
     for name in ("humaneval", "mbpp"):
@@ -212,7 +204,8 @@ def main() -> None:
 
     def ratchet(rows: Sequence[Row], gated: Sequence[Problem]) -> list[set[str]]:
         with Sandbox() as sandbox:
-            findings = find_leaks([one.problem for one in rows], gated, sandbox)
+            journal = arguments.out.with_suffix(".journal") if arguments.out else None
+            findings = find_leaks([one.problem for one in rows], gated, sandbox, journal=journal)
         if arguments.out:
             lines = [json.dumps(asdict(finding)) + "\n" for finding in findings]
             arguments.out.write_text("".join(lines), encoding="utf-8")

@@ -166,12 +166,22 @@ def program_for(solver: Problem, tested: Problem) -> str | None:
 
 
 def called(problem: Problem) -> str | None:
-    """Return the name that tests call: the entry point, else a program's last function."""
+    """Return the name that tests call: the entry point, else the last function that none of the
+    program's others calls.
+    """
     name = problem.entry_point
     if (name and METHOD.match(name)) or not problem.solutions:
         return name
-    names = list(definitions(problem.solutions[0]))
-    return name if name in names else next(reversed(names), name)
+    functions = definitions(problem.solutions[0])
+    if name in functions or not functions:
+        return name
+    helpers = {
+        inner.id
+        for function in functions.values()
+        for inner in ast.walk(function)
+        if isinstance(inner, ast.Name) and inner.id != function.name
+    }
+    return next((one for one in reversed(functions) if one not in helpers), [*functions][-1])
 
 
 def arity(problem: Problem) -> tuple[int, int] | None:

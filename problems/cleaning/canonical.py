@@ -2,36 +2,45 @@
 
 In: Python source. Out: source in which one of several equal ways of writing is left: turned
 comparisons, swapped branches, `else` after `return`, `+=`, a name for a value that the next line
-uses, `enumerate` whose number nobody reads, a loop over indices, a loop that counts or collects,
-`list(...)` of a generator. It is compared, never run: where `+` joins texts, or an expression has
-an effect, the result may behave differently.
+uses, `enumerate` whose number nobody reads, a loop over indices, a loop that counts, collects, adds
+or searches, `list(...)` of a generator, `len(x) == 0`, `.sort()`, a `try` that only raises again.
+It is compared, never run: where `+` joins texts, or an expression has an effect, the result may
+behave differently.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from artifacts.parsing import parse
-from problems.cleaning.canonical_loops import collected, counted, plain
-from problems.cleaning.canonical_names import inlined, needed, numbered, uses, without_wrappers
+from problems.cleaning.canonical_expressions import (
+    TURNED,
+    comes_second,
+    comprehension_of,
+    negated,
+    order,
+    plainer,
+    range_arguments,
+)
+from problems.cleaning.canonical_loops import collected, counted, plain, searched, until_break
+from problems.cleaning.canonical_names import (
+    applied,
+    inlined,
+    needed,
+    numbered,
+    reduced,
+    uses,
+    without_wrappers,
+)
 from problems.syntax import IMPORTS
 
 MAX_SOURCE = 100_000  # characters; a longer source stays as it is
-TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}
-NEGATED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
-# A branch with one of these tests comes second.
-SECOND = (ast.LtE, ast.NotEq, ast.NotIn, ast.IsNot)
 COMMUTES = (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
 BLOCKS = ("body", "orelse", "finalbody")
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 # Builtins that take any iterable: a list in brackets is as good as a generator.
 TAKERS = {"sum", "any", "all", "min", "max", "sorted", "tuple", "set", "list", "join"}
-NAME = re.compile(r"id='\w+'")
 
 
 def canonical(source: str) -> str:
@@ -62,7 +71,7 @@ class _Canonical(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for field in BLOCKS:
             if isinstance(block := getattr(node, field, None), list) and block:
-                setattr(node, field, counted(block))
+                setattr(node, field, counted([until_break(inner) for inner in block]))
         super().generic_visit(node)
         for field in BLOCKS:
             if isinstance(block := getattr(node, field, None), list) and block:
@@ -71,6 +80,7 @@ class _Canonical(ast.NodeTransformer):
         if isinstance(node, ast.FunctionDef):
             node.body = needed(node)
             node.body = inlined(node.body, uses(node))
+            node.body = applied(node.body, uses(node))
             node.decorator_list, node.returns = [], None
         return node
 
@@ -83,32 +93,34 @@ class _Canonical(ast.NodeTransformer):
         if len(node.ops) != 1:
             return node
         (op,), left, right = node.ops, node.left, node.comparators[0]
+        if (short := plainer(left, op, right)) is not None:
+            return short
         if turned := TURNED.get(type(op)):
             return ast.Compare(right, [turned()], [left])
         if isinstance(op, (ast.Eq, ast.NotEq)):
-            left, right = sorted((left, right), key=_order)
+            left, right = sorted((left, right), key=order)
             return ast.Compare(left, [op], [right])
         return node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
-        return _negated(node.operand) if isinstance(node.op, ast.Not) else node
+        return negated(node.operand) if isinstance(node.op, ast.Not) else node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         if isinstance(node.op, COMMUTES):
-            node.left, node.right = sorted((node.left, node.right), key=_order)
+            node.left, node.right = sorted((node.left, node.right), key=order)
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         self.generic_visit(node)
-        node.values = sorted(node.values, key=_order)
+        node.values = sorted(node.values, key=order)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         self.generic_visit(node)
-        if _comes_second(node.test):
-            return ast.IfExp(_negated(node.test), node.orelse, node.body)
+        if comes_second(node.test):
+            return ast.IfExp(negated(node.test), node.orelse, node.body)
         return node
 
     def visit_Slice(self, node: ast.Slice) -> ast.Slice:
@@ -122,11 +134,13 @@ class _Canonical(ast.NodeTransformer):
         name = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
         if node.keywords or not node.args:
             return node
+        if isinstance(node.func, ast.Lambda):
+            return reduced(node.func, node.args) or node
         first = node.args[0]
         if name == "range" and isinstance(node.func, ast.Name):
-            return ast.Call(node.func, _range(node.args), [])
+            return ast.Call(node.func, range_arguments(node.args), [])
         if name in ("map", "filter") and isinstance(first, ast.Lambda) and len(node.args) == 2:
-            return _comprehension(name, first, node.args[1]) or node
+            return comprehension_of(name, first, node.args[1]) or node
         if name in TAKERS and isinstance(first, (ast.ListComp, ast.GeneratorExp)):
             if name == "list":
                 return ast.ListComp(first.elt, first.generators)
@@ -134,13 +148,19 @@ class _Canonical(ast.NodeTransformer):
                 return ast.SetComp(first.elt, first.generators)
             first = ast.GeneratorExp(first.elt, first.generators)
             return ast.Call(node.func, [first, *node.args[1:]], [])
+        match name, first:
+            case (
+                "sorted" | "set" | "sum" | "list" | "tuple",
+                ast.Call(ast.Name("list" | "tuple"), [items], []),
+            ):
+                return ast.Call(node.func, [items, *node.args[1:]], [])
         return node
 
 
 def _block(block: Sequence[ast.stmt], loop: bool) -> list[ast.stmt]:
     """Return the statements of a block in canonical form. loop: it is the body of a loop."""
     result: list[ast.stmt] = []
-    for at, node in enumerate(block):
+    for at, node in enumerate(block := _returned(block)):
         match node:
             case ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()):
                 continue
@@ -149,7 +169,7 @@ def _block(block: Sequence[ast.stmt], loop: bool) -> list[ast.stmt]:
             case ast.AugAssign(target, op, value):
                 read = ast.parse(ast.unparse(target), mode="eval").body
                 left, right = (
-                    sorted((read, value), key=_order) if isinstance(op, COMMUTES) else (read, value)
+                    sorted((read, value), key=order) if isinstance(op, COMMUTES) else (read, value)
                 )
                 result.append(ast.Assign([target], ast.BinOp(left, op, right)))
             case ast.Assign([ast.Name(name)], ast.Lambda(args, body)):
@@ -161,13 +181,62 @@ def _block(block: Sequence[ast.stmt], loop: bool) -> list[ast.stmt]:
                 return result + _branches(node, block[at + 1 :], loop)
             case ast.For():
                 result.append(plain(node))
+            case ast.Try(body, handlers, [], []) if all(map(_passes, handlers)):
+                result += _block(body, False)
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(
+                values
+            ) and not _names(targets) & _names(values):
+                result += [
+                    ast.Assign([one], value) for one, value in zip(targets, values, strict=True)
+                ]
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "sort"), [], keywords)) if (
+                result and (items := _sortable(result[-1], name))
+            ):
+                value = ast.Call(ast.Name("sorted", ast.Load()), [items], keywords)
+                result[-1] = ast.Assign([ast.Name(name, ast.Store())], value)
             case _:
                 result.append(node)
                 if isinstance(node, LEAVES):
                     break
     if loop and result and isinstance(result[-1], ast.Continue):
         result.pop()
-    return collected(result)
+    return searched(collected(result))
+
+
+def _passes(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler only raises again."""
+    return len(handler.body) == 1 and isinstance(handler.body[0], ast.Raise)
+
+
+def _names(nodes: Sequence[ast.expr]) -> set[str]:
+    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _sortable(before: ast.stmt, name: str) -> ast.expr | None:
+    """Return the items of a new list that a statement binds to the name."""
+    match before:
+        case ast.Assign([ast.Name(bound)], ast.Call(ast.Name("list"), [items], [])):
+            return items if bound == name else None
+        case ast.Assign([ast.Name(bound)], ast.ListComp(element, generators)) if bound == name:
+            return ast.GeneratorExp(element, generators)
+    return None
+
+
+def _returned(block: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    """Return at once what both branches before a `return` bind to the returned name."""
+    match block:
+        case [
+            *first,
+            ast.If(test, [*body, ast.Assign([ast.Name(one)], value)], [*orelse, last]),
+            ast.Return(ast.Name(name)) as leave,
+        ] if one == name:
+            other = _returned([*orelse, last, leave])
+            match other:
+                case [*orelse, ast.Assign([ast.Name(two)], otherwise), _] if two == name:
+                    other = [*orelse, ast.Return(otherwise)]
+            if other[-1] is not leave:
+                return [*first, ast.If(test, [*body, ast.Return(value)], list(other))]
+    return block
 
 
 def _branches(node: ast.If, rest: Sequence[ast.stmt], loop: bool) -> list[ast.stmt]:
@@ -177,16 +246,16 @@ def _branches(node: ast.If, rest: Sequence[ast.stmt], loop: bool) -> list[ast.st
         orelse, rest = [*orelse, *rest] if not _leaves(orelse) else orelse, []
     body, orelse = _block(body, False), _block(orelse, loop and not rest)
     if loop and len(body) == 1 and isinstance(body[0], ast.Continue) and not rest:
-        test, body, orelse = _negated(test), orelse, []
-    if orelse and _comes_second(test):
-        test, body, orelse = _negated(test), orelse, body
+        test, body, orelse = negated(test), orelse, []
+    if orelse and comes_second(test):
+        test, body, orelse = negated(test), orelse, body
     if not body:
-        test, body, orelse = _negated(test), orelse, []
+        test, body, orelse = negated(test), orelse, []
     match body, orelse:
         case [ast.Return(ast.Constant(True))], [ast.Return(ast.Constant(False))]:
             return [ast.Return(test)]
         case [ast.Return(ast.Constant(False))], [ast.Return(ast.Constant(True))]:
-            return [ast.Return(_negated(test))]
+            return [ast.Return(negated(test))]
     if not body:
         return _block(rest, loop)
     if _leaves(body):
@@ -194,54 +263,5 @@ def _branches(node: ast.If, rest: Sequence[ast.stmt], loop: bool) -> list[ast.st
     return [ast.If(test, body, orelse), *_block(rest, loop)]
 
 
-def _negated(test: ast.expr) -> ast.expr:
-    match test:
-        case ast.UnaryOp(ast.Not(), operand):
-            return operand
-        case ast.Compare(left, [op], [right]) if negated := NEGATED.get(type(op)):
-            if turned := TURNED.get(negated):
-                return ast.Compare(right, [turned()], [left])
-            return ast.Compare(left, [negated()], [right])
-        case ast.BoolOp(op, values):
-            other = ast.And() if isinstance(op, ast.Or) else ast.Or()
-            return ast.BoolOp(other, sorted(map(_negated, values), key=_order))
-    return ast.UnaryOp(ast.Not(), test)
-
-
-def _comes_second(test: ast.expr) -> bool:
-    match test:
-        case ast.UnaryOp(ast.Not()):
-            return True
-        case ast.Compare(_, [op]):
-            return isinstance(op, SECOND)
-    return False
-
-
 def _leaves(block: Sequence[ast.stmt]) -> bool:
     return bool(block) and isinstance(block[-1], LEAVES)
-
-
-def _range(arguments: Sequence[ast.expr]) -> list[ast.expr]:
-    """Return the arguments of `range` without a start of 0 and a step of 1."""
-    match list(arguments):
-        case [start, stop, ast.Constant(1)]:
-            return _range([start, stop])
-        case [ast.Constant(0), stop]:
-            return [stop]
-    return list(arguments)
-
-
-def _comprehension(name: str, function: ast.Lambda, items: ast.expr) -> ast.expr | None:
-    if len(function.args.args) != 1:
-        return None
-    name_of = function.args.args[0].arg
-    target = ast.Name(name_of, ast.Store())
-    if name == "map":
-        return ast.GeneratorExp(function.body, [ast.comprehension(target, items, [], 0)])
-    part = ast.comprehension(target, items, [function.body], 0)
-    return ast.GeneratorExp(ast.Name(name_of, ast.Load()), [part])
-
-
-def _order(node: ast.expr) -> str:
-    """Sort operands without regard to the names that an author chose."""
-    return NAME.sub("id=''", ast.dump(node))

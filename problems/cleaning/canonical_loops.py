@@ -1,4 +1,4 @@
-"""Rewrite loops: `while` that counts, `enumerate` whose number nobody reads, indices, `append`."""
+"""Rewrite loops: that count, collect, add or search, and those over indices or numbered items."""
 
 from __future__ import annotations
 
@@ -77,7 +77,12 @@ def plain(node: ast.For) -> ast.For:
             body = [element.visit(deepcopy(inner)) for inner in node.body]
             if not reads(body, number) and element.count:
                 target = ast.Name(f"{items}_item", ast.Store())
-                return ast.For(target, ast.Name(items, ast.Load()), body, node.orelse)
+                node = ast.For(target, ast.Name(items, ast.Load()), body, node.orelse)
+    match node:
+        case ast.For(ast.Name(first), body=[ast.Assign([target], ast.Name(read)), *rest]) if (
+            first == read and rest and not reads(rest, first)
+        ):
+            return ast.For(target, node.iter, rest, node.orelse)
     return node
 
 
@@ -107,10 +112,7 @@ def collected(block: list[ast.stmt]) -> list[ast.stmt]:
                 ast.Assign([ast.Name(name)], ast.List([]) | ast.Call(ast.Name("list"), [], [])),
                 ast.For(target, it, [inner], []),
             ]:
-                tests: list[ast.expr] = []
-                while isinstance(inner, ast.If) and len(inner.body) == 1 and not inner.orelse:
-                    tests.append(inner.test)
-                    inner = inner.body[0]
+                inner, tests = _unwrapped(inner)
                 match inner:
                     case ast.Expr(ast.Call(ast.Attribute(ast.Name(filled), "append"), [item])) if (
                         filled == name and not reads([item, *tests], name)
@@ -119,3 +121,61 @@ def collected(block: list[ast.stmt]) -> list[ast.stmt]:
                         assign = ast.Assign([ast.Name(name, ast.Store())], value)
                         return collected([*block[:at], assign, *block[at + 2 :]])
     return block
+
+
+def searched(block: list[ast.stmt]) -> list[ast.stmt]:
+    """Turn a loop that adds up into `sum`, and one that returns at a find into `any` or `all`."""
+    for at in range(len(block)):
+        match block[at : at + 2]:
+            case [
+                ast.Assign([ast.Name(name)], ast.Constant(0)),
+                ast.For(target, it, [inner], []),
+            ]:
+                inner, tests = _unwrapped(inner)
+                if (added := _added(inner, name)) and not reads([added, *tests, it], name):
+                    value = _call("sum", added, ast.comprehension(target, it, tests, 0))
+                    assign = ast.Assign([ast.Name(name, ast.Store())], value)
+                    return searched([*block[:at], assign, *block[at + 2 :]])
+            case [
+                ast.For(target, it, [inner], []),
+                ast.Return(ast.Constant(bool(otherwise))),
+            ]:
+                inner, tests = _unwrapped(inner)
+                match inner:
+                    case ast.Return(ast.Constant(bool(found))) if tests and found is not otherwise:
+                        *rest, test = tests
+                        value = _call("any", test, ast.comprehension(target, it, rest, 0))
+                        result = value if found else ast.UnaryOp(ast.Not(), value)
+                        return [*block[:at], ast.Return(result)]
+    return block
+
+
+def _unwrapped(node: ast.stmt) -> tuple[ast.stmt, list[ast.expr]]:
+    """Return the only statement in nested branches, and their tests."""
+    tests: list[ast.expr] = []
+    while isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse:
+        tests.append(node.test)
+        node = node.body[0]
+    return node, tests
+
+
+def _added(node: ast.stmt, name: str) -> ast.expr | None:
+    """Return what a statement adds to the variable."""
+    match node:
+        case ast.Assign([ast.Name(target)], ast.BinOp(left, ast.Add(), right)) if target == name:
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, ast.Name) and one.id == name:
+                    return other
+    return None
+
+
+def _call(name: str, element: ast.expr, part: ast.comprehension) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), [ast.GeneratorExp(element, [part])], [])
+
+
+def until_break(node: ast.stmt) -> ast.stmt:
+    """Turn `while True` whose first statement is a break on a condition into `while not` it."""
+    match node:
+        case ast.While(ast.Constant(True), [ast.If(test, [ast.Break()], []), *rest], []) if rest:
+            return ast.While(ast.UnaryOp(ast.Not(), test), rest, [])
+    return node

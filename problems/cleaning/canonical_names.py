@@ -105,6 +105,37 @@ class _Put(ast.NodeTransformer):
         return self.value if node.id == self.name else node
 
 
+def applied(block: list[ast.stmt], counts: Counter[str]) -> list[ast.stmt]:
+    """Put a function of one returned value in the place of its name, if that is read once.
+
+    counts: the `uses` of the whole function.
+    """
+    functions = {
+        node.name: ast.Lambda(node.args, node.body[0].value)
+        for node in block
+        if isinstance(node, ast.FunctionDef)
+        and counts[node.name] == 1
+        and isinstance(node.body[0], ast.Return)
+        and node.body[0].value
+        and not reads(node.body, node.name)
+    }
+    rest = [node for node in block if getattr(node, "name", "") not in functions]
+    for name, function in functions.items():
+        rest = [_Put(name, function).visit(node) for node in rest]
+    return rest or [ast.Pass()]
+
+
+def reduced(function: ast.Lambda, values: list[ast.expr]) -> ast.expr | None:
+    """Return the value of a function that is called at once, with names in the place of others."""
+    names = [argument.arg for argument in function.args.args]
+    if len(names) != len(values) or not all(isinstance(one, ast.Name) for one in values):
+        return None
+    body = function.body
+    for name, value in zip(names, values, strict=True):
+        body = _Put(name, value).visit(body)
+    return body
+
+
 def without_wrappers(body: list[ast.stmt]) -> list[ast.stmt]:
     """Leave out functions that only pass their arguments on to another one."""
     names = {node.name for node in body if isinstance(node, ast.FunctionDef)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from problems.cleaning.behaviour import compare, program_for
+from problems.cleaning.behaviour import called, compare, program_for
 from problems.schema import Problem
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
@@ -74,3 +74,9 @@ def test_a_program_that_has_a_function_of_the_tested_name_still_calls_its_own() 
     space: dict[str, object] = {}
     exec(program or "", space)
     assert eval("odd_sum([1, 2])", space) == 4
+
+
+def test_without_an_entry_point_the_function_that_no_other_calls_is_meant() -> None:
+    source = "def solve(xs):\n    return part(xs) + 1\n\n\ndef part(xs):\n    return sum(xs)\n"
+    assert called(toy("mine", "Add.", source, entry_point=None)) == "solve"
+    assert called(toy("mine", "Add.", source, entry_point="part")) == "part"

@@ -33,6 +33,35 @@ EDITS = [
         "out = []\n    for x in a:\n        if x > b:\n            out.append(x)\n    return out",
         "return list(filter(lambda y: b < y, a))",
     ),
+    (
+        "n = 0\n    for x in a:\n        if x > b:\n            n += x\n    return n",
+        "return sum([y for y in a if b < y])",
+    ),
+    (
+        "for x in a:\n        if x == b:\n            return False\n    return True",
+        "return not any(x == b for x in a)",
+    ),
+    ("if len(a) == 0:\n        return b\n    return a % 2 != 1", "return a % 2 == 0 if a else b"),
+    ("a, b = 3, 4\n    return a - b", "a = 3\n    b = 4\n    return a - b"),
+    ("c = list(a)\n    c.sort(key=len)\n    return c", "return sorted(a, key=len)"),
+    ("try:\n        return a[b]\n    except KeyError:\n        raise", "return a[b]"),
+    (
+        "while True:\n        if a > b:\n            break\n        a = a * 2\n    return a",
+        "while not a > b:\n        a *= 2\n    return a",
+    ),
+    (
+        "if a:\n        c = b\n    elif b:\n        c = 1\n    else:\n        c = 9\n    return c",
+        "if a:\n        return b\n    return 1 if b else 9",
+    ),
+    (
+        "def last(x):\n        return x[-1]\n    return sorted(a, key=last)",
+        "return sorted(a, key=lambda pair: pair[-1])",
+    ),
+    ("def part(x, y):\n        return x % y\n    return part(a, b)", "return a % b"),
+    (
+        "for pair in a:\n        x, y = pair\n        print(x - y)\n    return b",
+        "for x, y in a:\n        print(x - y)\n    return b",
+    ),
 ]
 
 
