@@ -15,7 +15,7 @@ from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
 from problems.clusters import cluster_of
 from problems.prompt import prompt_text, shown_test
-from problems.reading.stated import any_answer
+from problems.reading.any_answer import any_answer
 from problems.schema import Problem
 from rewards.extraction import extract_code
 from sandbox.protocol import Job, Limits

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from problems.reading.stated import any_answer
+from problems.reading.any_answer import any_answer
 from problems.schema import Problem
 from problems.verification.mutant_checks import check_generated_inputs, check_mutants
 from problems.verification.plain_cases import plain_fault

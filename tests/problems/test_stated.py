@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from problems.columns import ProblemError
+from problems.reading.any_answer import any_answer
 from problems.reading.cut_tests import without_cut_tests
-from problems.reading.stated import any_answer, stated_tolerance, with_stated
+from problems.reading.stated import stated_tolerance, with_stated
 from problems.schema import Problem
 
 
@@ -161,6 +162,17 @@ def called(statement: str, expected: object, **more: Any) -> Problem:
         "Ties may be broken arbitrarily.",
         "It doesn't matter which of the optimal subsets is returned.",
         "The order need not be unique; print one.",
+        "If there are several such paths, choose one arbitrarily.",
+        "Give any such string.",
+        "If there are several, choose any.",
+        "When more than one subsequence qualifies, report an arbitrary one.",
+        "If two or more cities tie, name any of them.",
+        "Construct any such matrix.",
+        "Where multiple colourings exist, the choice is yours.",
+        "If several sets exist, it is up to you which one you print.",
+        "If multiple such numbers exist, either one is a correct answer.",
+        "Write down any sequence that satisfies these conditions.",
+        "There can be several correct answers; yours may differ from the sample.",
     ],
 )
 def test_words_for_any_answer_are_read(sentence: str) -> None:
@@ -182,6 +194,11 @@ def test_words_for_any_answer_are_read(sentence: str) -> None:
         "All of them are considered, and the count is accepted as a number.",
         "If there is more than one pile with the most gifts, choose any.",
         "Alice can choose any valid move.",
+        "If there are several such snacks, Ann will choose one arbitrarily.",
+        "If there are several such elements, choose any of them and remove it.",
+        "If there are many such paths, print the one with the fewest turns.",
+        "Give any such student a bonus of 10 points.",
+        "If there are several queries, answer each of them.",
         "In the third case, any choice will do.",
         "If he cannot find any such snack, he fails.",
         "They differ if either of the following conditions is satisfied.",
@@ -193,6 +210,12 @@ def test_words_for_any_answer_are_read(sentence: str) -> None:
 )
 def test_other_words_with_any_are_not(sentence: str) -> None:
     assert any_answer(called(f"Given n. {sentence} Good luck.", [1, 4])) == ""
+
+
+def test_a_chosen_thing_is_the_answer_where_the_statement_asks_for_it() -> None:
+    chosen = "If there are several longest walks, choose any."
+    assert any_answer(called(f"Print the longest walk. {chosen}", [1, 4]))
+    assert not any_answer(called(f"Print the number of walks left. {chosen}", [1, 4]))
 
 
 ANY, ORDER = "Return any valid answer.", "Return them in any order."
