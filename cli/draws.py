@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated
@@ -11,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.app.commands import Command
-from cli.app.options import RunArgument
-from cli.display.screen import screen
+from cli.app.options import JsonOption, RunArgument
+from cli.display.screen import print_json, screen
 from cli.lookup.damage import Damage
 from cli.lookup.runs import folder_of, numbers_table
 from resources.home import Home
@@ -23,11 +24,21 @@ from verl_jobs.curriculum.draws import Draw
 from verl_jobs.job import TrainingJob
 
 
-def show_draws(run: str | None, step: int | None, home: Home, console: Console) -> int:
+def show_draws(
+    run: str | None, step: int | None, home: Home, console: Console, *, as_json: bool = False
+) -> int:
     """Print one line a step, or the problems of one step, sorted by the difference between measured
-    and expected pass rate. Return 2 if a step's file is damaged, else 0.
+    and expected pass rate. as_json: the problems of this step, or of each. Return 2 if a step's
+    file is damaged, else 0.
     """
     folder, damage = folder_of(run, home), Damage()
+    if as_json:
+        steps = {}
+        for each in samples.steps(folder) if step is None else [step]:
+            with damage.collected():
+                steps[each] = [asdict(draw) for draw in draws.read(folder, each)]
+        print_json(steps)
+        return damage.exit_code()
     schedule = "unknown"
     with damage.collected():
         schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
@@ -82,9 +93,10 @@ def command(
         int | None,
         typer.Option(help="Show the problems of this training step. Default: one line a step."),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the problems of each training step, with expected and measured pass rates."""
-    raise typer.Exit(show_draws(run, step, Settings.read().home, screen()))
+    raise typer.Exit(show_draws(run, step, Settings.read().home, screen(), as_json=as_json))
 
 
 COMMAND = Command("Train", command)

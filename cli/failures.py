@@ -12,8 +12,8 @@ from rich.table import Table
 
 from artifacts.store import Store
 from cli.app.commands import Command
-from cli.app.options import ProfileOption
-from cli.display.screen import screen
+from cli.app.options import JsonOption, ProfileOption
+from cli.display.screen import print_heading, print_json, screen
 from cli.lookup.scorecards import at_path
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
@@ -27,13 +27,24 @@ CARD = "scorecard.json"
 
 
 def show_failures(
-    score: str, kind: str, task: str, count: int, settings: Settings, console: Console
+    score: str,
+    kind: str,
+    task: str,
+    count: int,
+    settings: Settings,
+    console: Console,
+    *,
+    as_json: bool = False,
 ) -> int:
-    """Print failures. Return 0, or 1 if none has that kind and task.
+    """Print failures. as_json: the completions. Return 0, or 1 if none has that kind and task.
 
     Raises NotReady for an unknown score.
     """
     card = read_score(score, lambda: settings.store)
+    if as_json:
+        found = failures(card, kind, task)[:count]
+        print_json([sample.model_dump() | {"kind": str(why)} for sample, why in found])
+        return 0 if found else 1
     failing = sum(sample.verdict != "AC" for sample in card.samples)
     console.print(
         f"{card.checkpoint} on {card.benchmark}: {failing} of {len(card.samples)} completions "
@@ -91,10 +102,8 @@ def _names(store: Store) -> str:
 
 
 def _show(sample: ScoredSample, why: Kind, prompt: str, console: Console) -> None:
-    console.rule(
-        escape(f"{sample.task_id}, completion {sample.sample}: {why}{_passes(sample)}"),
-        align="left",
-    )
+    title = f"{sample.task_id}, completion {sample.sample}: {why}{_passes(sample)}"
+    print_heading(console, escape(title))
     for title, text in (
         ("Prompt", prompt or "(not stored with this score)"),
         ("Completion", sample.completion),
@@ -138,12 +147,14 @@ def command(
     task: Annotated[str, typer.Option(help="A task's id, or the end of it after a slash.")] = "",
     count: Annotated[int, typer.Option(min=1, help="Maximum number of completions.")] = 5,
     profile: ProfileOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show why completions failed: counts by kind, or single completions.
 
     With --kind or --task: prompts, completions and the first failing visible tests.
     """
-    raise typer.Exit(show_failures(score, kind, task, count, Settings.read(profile), screen()))
+    settings = Settings.read(profile)
+    raise typer.Exit(show_failures(score, kind, task, count, settings, screen(), as_json=as_json))
 
 
 COMMAND = Command("Evaluate", command)

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from artifacts.store import Store
 from cli.app.commands import Command
-from cli.app.options import ProfileOption
-from cli.display.screen import screen
+from cli.app.options import JsonOption, ProfileOption
+from cli.display.screen import print_json, screen
 from cli.display.wide_table import print_wide
 from cli.failures import price_of, read_score
 from cli.lookup.damage import Damage
@@ -23,7 +23,12 @@ from resources.settings import Settings
 
 
 def show_quality(
-    scores: Sequence[str], benchmark: str, settings: Settings, console: Console
+    scores: Sequence[str],
+    benchmark: str,
+    settings: Settings,
+    console: Console,
+    *,
+    as_json: bool = False,
 ) -> int:
     """Print these scores in this order; without names all of the home, the oldest first. Return 2
     if one of the home is damaged, else 0.
@@ -55,7 +60,10 @@ def show_quality(
         }
         for card, row in zip(cards, trend(cards), strict=True)
     ]
-    print_wide(rows, console, box=None)
+    if as_json:
+        print_json(rows)
+    else:
+        print_wide(rows, console, box=None)
     return damage.exit_code()
 
 
@@ -76,9 +84,11 @@ def command(
     ] = None,
     benchmark: Annotated[str, typer.Option(help="Only this benchmark.")] = "",
     profile: ProfileOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show style, complexity, length and cost of the programs that pass, score by score."""
-    raise typer.Exit(show_quality(scores or [], benchmark, Settings.read(profile), screen()))
+    settings = Settings.read(profile)
+    raise typer.Exit(show_quality(scores or [], benchmark, settings, screen(), as_json=as_json))
 
 
 COMMAND = Command("Evaluate", command)

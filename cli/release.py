@@ -77,7 +77,7 @@ def rendered(view: dict[str, Any]) -> RenderableType:
         parts += [_guardrails(arm), _conclusion(arm, view["state"]), ""]
     if not view["arms"]:
         parts += [f"- {escape(reason)}" for reason in view["decision"]["reasons"]]
-    after = [f"{view['requests']} requests."]
+    after = [f"{view['requests']} request{'s' * (view['requests'] != 1)}."]
     for event in view["events"]:
         moment = event["time"][:19].replace("T", " ")
         kind = event["kind"].replace("_", " ")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.syntax import Syntax
 
 from cli.app.commands import Command
-from cli.app.options import RunArgument
-from cli.display.screen import screen
+from cli.app.options import JsonOption, RunArgument
+from cli.display.screen import code, print_heading, print_json, screen
 from cli.lookup.runs import folder_of
 from resources.home import Home
 from resources.settings import Settings
@@ -26,6 +26,7 @@ def show_samples(
     count: int,
     home: Home,
     console: Console,
+    as_json: bool = False,
 ) -> int:
     """Print completions of a training step with verdict and reward components, in the order of the
     batch or by reward. Raises FileNotFoundError for an unknown run or step, and CorruptArtifact.
@@ -36,6 +37,9 @@ def show_samples(
     step_samples = samples.read(folder, chosen)
     if worst or best:
         step_samples.sort(key=lambda sample: (sample.reward, sample.problem_id), reverse=best)
+    if as_json:
+        print_json([asdict(sample) for sample in step_samples[:count]])
+        return 0
     verdicts = {
         verdict: sum(sample.verdict == verdict for sample in step_samples)
         for verdict in sorted({sample.verdict for sample in step_samples})
@@ -51,15 +55,12 @@ def show_samples(
     for sample in step_samples[:count]:
         truncated = ", [yellow]truncated[/]" if sample.cut else ""
         trace = ", ".join(f"{name} {value:+.2f}" for name, value in sample.trace.items())
-        console.rule(
-            (
-                f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} "
-                f"({trace}){truncated}"
-            ),
-            align="left",
-            style="dim",
+        print_heading(
+            console,
+            f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} "
+            f"({trace}){truncated}",
         )
-        console.print(Syntax(sample.answer, "python", background_color="default", word_wrap=True))
+        console.print(code(sample.answer, console))
     return 0
 
 
@@ -69,6 +70,7 @@ def command(
     worst: Annotated[bool, typer.Option("--worst", help="Lowest reward first.")] = False,
     best: Annotated[bool, typer.Option("--best", help="Highest reward first.")] = False,
     count: Annotated[int, typer.Option(min=1, help="Number of completions.")] = 5,
+    as_json: JsonOption = False,
 ) -> None:
     """Show completions of one training step, with verdicts and reward components."""
     if worst and best:
@@ -83,6 +85,7 @@ def command(
             count=count,
             home=Settings.read().home,
             console=screen(),
+            as_json=as_json,
         )
     )
 

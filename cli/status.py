@@ -97,7 +97,8 @@ def _release(history: list[Entry], releases: list[Release]) -> list[tuple[str, s
     last = releases[-1]
     state = f"{last.id} of version {last.challenger} is {last.state.replace('_', ' ')}"
     version, stack = deployed(releases), [entry.version for entry in champions(history)]
-    answers = version if version in stack else stack[-1]  # else it was undone in the ledger
+    if (answers := version) not in stack:
+        answers, state = stack[-1], f"{state}, and version {version} was rolled back since"
     return [("deployed", f"version {answers}; {state} (`ratchet release status`)")]
 
 

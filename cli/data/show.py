@@ -11,14 +11,13 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from artifacts.fact_texts import fact_texts
 from artifacts.store import Artifact, Store
 from assets.stages import PREPARING
-from cli.display.screen import print_json
+from cli.display.screen import code, print_json
 from cli.lookup.damage import Damage
 from pipelines.watch.text import print_text
 from problems.funnel import Stage, read_removed
@@ -64,7 +63,7 @@ def show(
                 artifacts,
                 store,
                 _find(artifacts, problem_id, settings),
-                console.is_terminal,
+                console,
                 damage,
             )
         )
@@ -161,12 +160,12 @@ def _find(artifacts: dict[str, Artifact], problem_id: str, settings: Settings) -
 
 
 def _problem(
-    artifacts: dict[str, Artifact], store: Store, problem: Problem, short: bool, damage: Damage
+    artifacts: dict[str, Artifact], store: Store, problem: Problem, console: Console, damage: Damage
 ) -> RenderableType:
-    """Return a view of the problem. short: for a terminal, with long tests truncated."""
+    """Return a view of the problem; on a terminal long tests are truncated."""
     from problems.dataset.history import history
 
-    rankings: list[Artifact] = []
+    short, rankings = console.is_terminal, list[Artifact]()
     with damage.collected():
         rankings = store.versions("datasets", "difficulty_rankings")
     marks = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("", "")}
@@ -187,7 +186,7 @@ def _problem(
         f"{limits.cpu_s:g} s of CPU, {limits.memory_mb} MiB"
     )
     tags = f" · {', '.join(problem.tags)}" if problem.tags else ""
-    codes = {
+    programs = {
         "starter code": problem.starter_code,
         **{
             f"solution {number} of {len(problem.solutions)}": text
@@ -201,7 +200,11 @@ def _problem(
             Group(Text(f"{facts}{tags}", style="dim"), "", Text(problem.statement.strip())),
             short,
         ),
-        *(_part(title, _code(text, short), short) for title, text in codes.items() if text.strip()),
+        *(
+            _part(title, code(text, console), short)
+            for title, text in programs.items()
+            if text.strip()
+        ),
         _part("history", steps, short),
     ]
     return Group(*parts)
@@ -212,13 +215,6 @@ def _part(title: str, content: RenderableType, framed: bool) -> RenderableType:
     if framed:
         return Panel(content, title=Text(title), border_style="dim", padding=(0, 1))
     return Group(Text(f"# {title}"), content, "")
-
-
-def _code(source: str, colored: bool) -> RenderableType:
-    source = source.strip("\n")
-    if colored:
-        return Syntax(source, "python", background_color="default", word_wrap=True)
-    return Text(source)
 
 
 def _tests(problem: Problem, short: bool) -> str:

@@ -27,7 +27,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "arguments",
     [
         "jobs list", f"jobs show {RUN}", "registry", "data show", f"data show {PROBLEM}",
-        "data sources", "keys list", "benchmarks list", "status",
+        "data sources", "keys list", "benchmarks list", "status", "quality", f"samples {RUN}",
+        f"draws {RUN}", f"failures {RUN}--heldout",
     ],
 )  # fmt: skip
 def test_lists_and_views_are_json_on_request(arguments: str, home: Path, ratchet: Called) -> None:
