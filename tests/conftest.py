@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from sandbox.sandbox import Sandbox
+    from tests.pipelines.home_builder import HomeBuilder
 
 # With a thread a core, torch's tiny models take twice the CPU time, and groups of tests run beside
 # each other.
@@ -80,6 +81,13 @@ def instance(empty_instance: Path, tmp_path: Path) -> Iterator[dg.DagsterInstanc
     folder = shutil.copytree(empty_instance, tmp_path / "dagster-instance")
     with dg.instance_for_test(temp_dir=str(folder)) as opened:
         yield opened
+
+
+@pytest.fixture
+def home_builder(tmp_path: Path) -> HomeBuilder:
+    from tests.pipelines.home_builder import HomeBuilder
+
+    return HomeBuilder(tmp_path / "a home")
 
 
 @pytest.fixture(scope="session")

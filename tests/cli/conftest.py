@@ -1,4 +1,4 @@
-"""Fixtures: a home and a Dagster instance for each test of a command."""
+"""Fixture: the command line."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from cli import main as cli
-from tests.pipelines.home_builder import HomeBuilder
 
 Called = Callable[..., tuple[object, str, str]]
 
@@ -36,14 +34,3 @@ def ratchet(
     handler = signal.getsignal(signal.SIGINT)
     yield run
     signal.signal(signal.SIGINT, handler)
-
-
-@pytest.fixture
-def home_builder(tmp_path: Path) -> HomeBuilder:
-    return HomeBuilder(tmp_path / "a home")
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:  # on disk, because a schedule opens it by its reference
-        yield opened

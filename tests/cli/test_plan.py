@@ -188,14 +188,6 @@ def test_extra_costs_of_algorithms_and_conversations_are_shown(
     assert re.search(pattern, page), page
 
 
-def test_a_truncated_model_config_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"hidden_si')
-    code, output = planned("8xH100", str(tmp_path))
-    assert code == 2
-    assert "\n" not in output
-    assert "config.json" in output
-
-
 def test_a_model_needs_an_engine_size_that_divides_the_gpus(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -250,55 +242,6 @@ def measured(
         folder / "model",
     )
     return folder / "problems.parquet", folder / "model"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
-def test_length_limits_are_tight_for_their_share(
-    problems: list[Problem], measured: tuple[Path, Path], share: float
-) -> None:
-    from transformers import AutoTokenizer
-
-    data, model = measured
-    console = Console(file=StringIO(), width=140)
-    assert (
-        show_lengths(
-            str(data),
-            run=None,
-            share=share,
-            model=str(model),
-            gpus=None,
-            settings=Settings.read("embedded"),
-            console=console,
-        )
-        == 0
-    )
-    training_settings = load_profile(
-        "embedded", re.findall(r"--set (\S+)", written(console))
-    ).training
-    tokenizer: Any = AutoTokenizer.from_pretrained(str(model))
-    training = [problem for problem in problems if problem.split == "train"]
-    chats = [[{"role": "user", "content": prompt_text(problem)}] for problem in training]
-    prompts = [
-        len(
-            tokenizer.apply_chat_template(
-                chat, tokenize=True, add_generation_prompt=True, return_dict=False
-            )
-        )
-        for chat in chats
-    ]
-    completions = [
-        len(tokenizer.encode(problem.solutions[0] + tokenizer.eos_token)) for problem in training
-    ]
-    for limit, lengths in (
-        (training_settings.prompt_tokens, prompts),
-        (training_settings.answer_tokens, completions),
-    ):
-        assert (
-            sum(length <= limit for length in lengths)
-            >= share * len(lengths)
-            > sum(length <= limit - 8 for length in lengths)
-        )
 
 
 @pytest.mark.slow

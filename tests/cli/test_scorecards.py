@@ -160,25 +160,6 @@ def test_the_clean_score_excludes_suspect_tasks(benchmark: SmallBenchmark) -> No
 
 @pytest.mark.slow
 @needs_files
-def test_reproduce_detects_a_forged_verdict(
-    benchmark: SmallBenchmark,
-) -> None:
-    path = benchmark.score("one", [True, False, True, False])
-    (benchmark.folder / "one.jsonl").unlink()
-    card = Scorecard.read(path)
-    code, text = reproduced(path, benchmark.folder / "again.json")
-    assert code == 0
-    assert re.search(r"\b4 verdicts\b", text)
-    assert Scorecard.read(benchmark.folder / "again.json").content_hash == card.content_hash
-    forged = card.samples[1].model_copy(update={"verdict": "AC"})
-    card.model_copy(update={"samples": (card.samples[0], forged, *card.samples[2:])}).write(path)
-    code, text = reproduced(path)
-    assert code == 1
-    assert re.search(rf"HumanEval/1#0: .*AC.*{card.samples[1].verdict}", text)
-
-
-@pytest.mark.slow
-@needs_files
 def test_a_completion_with_a_lone_surrogate_is_stored_unchanged(benchmark: SmallBenchmark) -> None:
     benchmark.rows[0]["canonical_solution"] = "    return '\ud800' and None\n"
     path = benchmark.score("one", [True] * 4)

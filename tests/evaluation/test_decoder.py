@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.generation import decoder
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Chat, Sampling
 from problems.prompt import prompt_text
@@ -64,14 +63,6 @@ def test_completions_differ_by_sample_number_and_seed(
     completions = generate(checkpoint, prompts[:1], SAMPLED)
     assert len({output.text for output in completions}) == 3
     assert generate(checkpoint, prompts[:1], SAMPLED.model_copy(update={"seed": 8})) != completions
-
-
-def test_the_batch_size_changes_no_completion(
-    checkpoint: Path, prompts: list[Chat], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = generate(checkpoint, prompts, SAMPLED)
-    monkeypatch.setattr(decoder, "BATCH", 5)
-    assert generate(checkpoint, prompts, SAMPLED) == whole
 
 
 def test_an_unfinished_completion_is_marked_as_truncated(

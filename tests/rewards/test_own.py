@@ -28,9 +28,8 @@ def written(folder: Path, body: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "task", [*(pytest.param(task, marks=pytest.mark.slow) for task in ("code", "math")), "qa"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", get_args(Kind))
 def test_an_unchanged_template_passes_the_battery(tmp_path: Path, task: str) -> None:
     path = tmp_path / "my_reward.py"
     console = Console(record=True, width=200)

@@ -27,12 +27,6 @@ def test_limits_cover_the_longest_kind_in_multiples_of_eight() -> None:
     assert limits(Lengths("prompts", (5, 9, 17)), [short, long], 0.6) == (16, 56)
 
 
-def test_at_most_the_remaining_share_exceeds_a_quantile() -> None:
-    kind = Lengths("completions", tuple(sorted(i * i % 97 for i in range(200))))
-    assert kind.over(kind.quantile(0.9)) <= 0.1
-    assert kind.over(kind.quantile(1.0)) == 0
-
-
 def test_a_prompt_is_counted_with_its_chat_template() -> None:
     text = "return sorted"
     whole = TOKENIZER.apply_chat_template(
