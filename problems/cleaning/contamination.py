@@ -30,6 +30,7 @@ from problems.cleaning.similarity import (
 )
 from problems.cleaning.sketch import MANY, Sketch, sketch
 from problems.parallel import parallel_map
+from problems.prompt import TURNS, messages
 from problems.schema import Problem
 
 # As GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row; fewer for short texts, but at
@@ -207,8 +208,12 @@ def judge_overlaps(
 
 
 def text_of(problem: Problem) -> str:
-    """Return a problem's statement, with the comments and docstrings of its solutions."""
-    said = (found for program in problem.solutions for found in SAID.findall(program))
+    """Return a problem's statement, with the comments and docstrings of its solutions, and what
+    others than the user say in the earlier turns of its chat.
+    """
+    said = [found for program in problem.solutions for found in SAID.findall(program)]
+    turns = messages(problem.extra.get(TURNS))
+    said += [turn["content"] for turn in turns if turn["role"] != "user"]
     return "\n".join([problem.statement, *said])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from problems.prompt import TURNS, messages
 from problems.schema import Problem
 
 MARKUP = re.compile(r"<[^<>]*>|!?\[[^\[\]]*\]\([^()]*\)|https?://\S+")
@@ -90,7 +91,7 @@ def _is_english(words: list[str]) -> bool:
 def _visible_solution(problem: Problem) -> str | None:
     """Return where nearly all lines of a solution are visible, or None.
 
-    Checks statement, starter code and visible tests.
+    Checks statement, starter code, visible tests, and earlier turns of a chat.
     """
     places = {
         "statement": problem.statement,
@@ -99,6 +100,7 @@ def _visible_solution(problem: Problem) -> str | None:
             str(test.get("source", "")) for test in problem.tests[: problem.visible_tests]
         ),
     }
+    turns = "\n".join(turn["content"] for turn in messages(problem.extra.get(TURNS)))
     for source in problem.solutions:
         if problem.starter_code and not source.removeprefix(problem.starter_code).strip():
             return "starter code"
@@ -113,4 +115,6 @@ def _visible_solution(problem: Problem) -> str | None:
             for where, text in places.items():
                 if text and sum(line in text for line in telling) >= 0.9 * len(telling):
                     return where
+            if all(line in turns for line in telling):  # an answer to improve has most of them
+                return "earlier turns of the chat"
     return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -126,7 +126,20 @@ def secret_in(problem: Problem) -> tuple[str, str] | None:
 
 
 def _plain(value: Any) -> str:
-    return repr(value).replace("\\\\", "\\").replace("\\n", "\n")
+    """Return the keys with their values, then the texts as they are: the former escape quotes."""
+    return "\n".join([repr(value).replace("\\\\", "\\").replace("\\n", "\n"), *_quoting(value)])
+
+
+def _quoting(value: Any) -> Iterator[str]:
+    """Yield the texts in a value that its form in Python's syntax changes."""
+    if isinstance(value, str):
+        if repr(value)[1:-1] != value:
+            yield value
+    elif isinstance(value, Mapping):
+        yield from _quoting([*value, *value.values()])
+    elif isinstance(value, Iterable):
+        for each in value:
+            yield from _quoting(each)
 
 
 def _candidates(text: str) -> Iterator[str]:

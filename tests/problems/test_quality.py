@@ -9,6 +9,7 @@ import pytest
 
 from problems.cleaning.curation import curate
 from problems.cleaning.quality import fault
+from problems.prompt import TURNS
 from problems.schema import Problem
 from problems.sources.registry import load
 from tests.problems.test_curation import SOLUTION, toy
@@ -36,10 +37,24 @@ from tests.problems.test_curation import SOLUTION, toy
         ),
         (toy("q", starter_code=SOLUTION, solution=SOLUTION), "the answer is given away"),
         (toy("q", visible_tests=1), "the answer is given away"),
+        (
+            toy(
+                "q",
+                solution=SOLUTION,
+                extra={TURNS: [{"role": "assistant", "content": f"So:\n{SOLUTION}"}]},
+            ),
+            "the answer is given away",
+        ),
     ],
 )
 def test_a_poor_problem_is_removed_with_its_reason(problem: Problem, reason: str) -> None:
     assert curate([problem], []).removed[0].reason == reason
+
+
+def test_an_earlier_answer_that_is_to_be_changed_gives_nothing_away() -> None:
+    earlier = SOLUTION.replace("return ", "return 1 + ")
+    turns = {TURNS: [{"role": "assistant", "content": earlier}]}
+    assert curate([toy("q", solution=SOLUTION, extra=turns)], []).removed == []
 
 
 def test_headings_and_parameters_in_english_are_english() -> None:

@@ -9,6 +9,7 @@ import pytest
 from problems.cleaning.curation import own_fault
 from problems.cleaning.secrets import secret_in
 from problems.cleaning.settings import Curation
+from problems.prompt import TURNS
 from tests.problems.test_curation import toy
 
 
@@ -65,6 +66,23 @@ def test_a_secret_is_found_in_every_column_and_not_repeated(text: str, what: str
     }.items():
         assert secret_in(problem) == (what, column)
         assert text not in str(own_fault(problem, Curation()))
+
+
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'It\'s "here":\n\tmail jane.doe@corp-mail.de',
+        "use \"it\": api_key='q8Zr4TnW2xLk9VbD'",
+        'don\'t lose it\r\nPASSWORD="hunter2"',
+        "schön — token: 'q8Zr4TnW2xLk9VbD', \"ok\"",
+    ],
+)
+def test_earlier_turns_of_a_chat_are_searched_as_the_statement_is(text: str, role: str) -> None:
+    turns = [{"role": role, "content": text}, {"role": "user", "content": "Now twice x."}]
+    found, column = secret_in(toy("s", "Now twice x.", extra={TURNS: turns})) or ("", "")
+    assert (found, "statement") == secret_in(toy("s", text))
+    assert column == "extra"
 
 
 @pytest.mark.parametrize(
