@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from problems.chat_template import rendered
+
 # Parameters up to which one thread per batch is fastest: the matrices are too small to share, and
 # waiting threads spin.
 SMALL = 20_000_000
@@ -60,12 +62,11 @@ class Checkpoint:
 def encode(tokenizer: Any, prompt: Prompt) -> list[int]:
     """Return token ids: of a chat by the tokenizer's template, of a text with its special tokens.
 
-    Raises what the template raises for a chat that it refuses.
+    Raises ProblemError for a chat that the template refuses.
     """
     if isinstance(prompt, str):
         return list(tokenizer.encode(prompt))
-    text = tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True)
-    return list(tokenizer.encode(text, add_special_tokens=False))
+    return list(tokenizer.encode(rendered(tokenizer, prompt), add_special_tokens=False))
 
 
 def load(

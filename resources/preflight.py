@@ -14,7 +14,7 @@ from pathlib import Path
 from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from problems.catalogue import read_sources
 from problems.columns import ProblemError
-from problems.prompt import prompt_messages
+from problems.prompt import TURNS, prompt_messages
 from problems.schema import Problem
 from problems.sources.registry import SOURCES, read
 from problems.stored import stored_problems
@@ -30,7 +30,13 @@ from rewards.own import reward_of
 from verl_jobs.config.agents import Agents
 from verl_jobs.gguf.source import find, names_gguf
 from verl_jobs.planner.lengths import tokenizer_of
-from verl_jobs.planner.preflight import CannotTrain, check_disk, check_lengths, check_settings
+from verl_jobs.planner.preflight import (
+    CannotTrain,
+    check_disk,
+    check_lengths,
+    check_roles,
+    check_settings,
+)
 from verl_jobs.sft.start import UnfitStart
 
 
@@ -58,12 +64,16 @@ def _check_prompts(home: Home, profile: Profile) -> None:
     sources and the base's tokenizer are on this machine.
     """
     base = profile.base
-    if profile.dataset or profile.shipped or not (names_gguf(base) or Path(base).is_dir()):
+    if profile.dataset or profile.shipped or not _has_tokenizer(profile):
         return
     if not _elsewhere(home):
         chats = (prompt_messages(each) for each in _training(home))
         names = ", ".join(read_sources(home.path))
         check_lengths(chats, tokenizer_of(base), profile.training, f"the problems of {names}")
+
+
+def _has_tokenizer(profile: Profile) -> bool:
+    return bool(profile.base) and (names_gguf(profile.base) or Path(profile.base).is_dir())
 
 
 def trains(home: Home) -> bool:
@@ -88,12 +98,16 @@ def _training(home: Home) -> Iterator[Problem]:
 
 
 def check_parts(profile: Profile, problems: Sequence[Problem], key: str) -> None:
-    """Check that a named base has problems to train on, to choose its checkpoint by and to gate on.
+    """Check that a named base has problems to train on, to choose its checkpoint by and to gate on,
+    and that its chat template, if it is on this machine, takes the chats.
 
-    key: of the profile that the problems come from. Raises ProblemError.
+    key: of the profile that the problems come from. Raises ProblemError and CannotTrain.
     """
     if not profile.base:
         return
+    chats = [prompt_messages(each) for each in problems if TURNS in each.extra]
+    if chats and _has_tokenizer(profile):
+        check_roles(chats, tokenizer_of(profile.base), key)
     parts = {problem.split for problem in problems if not problem.gated}
     if "train" not in parts:
         raise ProblemError("no problem may be trained on", "add problems of the split `train`", key)

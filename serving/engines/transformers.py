@@ -18,8 +18,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from jinja2 import TemplateError
-
+from problems.columns import ProblemError
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.completion import (
@@ -160,9 +159,10 @@ class TransformersEngine:
         try:
             # In a thread: a prompt of a megabyte takes seconds, and others' requests go on.
             return await asyncio.to_thread(self.checkpoint.encode, chat)
-        except (TemplateError, TypeError, ValueError) as error:  # not a fault of the version
-            reason = f"the model's chat template refuses this: {one_line(error)}"
-            raise Unsupported(reason) from error
+        except ProblemError as error:  # not a fault of the version
+            raise Unsupported(one_line(error)) from error
+        except (TypeError, ValueError) as error:
+            raise Unsupported(f"the tokenizer refuses this: {one_line(error)}") from error
 
     def healthy(self) -> bool:
         return self._thread.is_alive()

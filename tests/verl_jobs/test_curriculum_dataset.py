@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from problems.dataset.rl_parquet import write_verl
@@ -153,6 +156,25 @@ def test_a_custom_dataset_class_is_drawn_by_the_curriculum(rows: Path, tmp_path:
     batch = next(batches)
     assert [about["problem_id"] for about in batch["extra_info"]] == ours
     assert all(batch["mine"])
+
+
+@pytest.mark.usefixtures("without_table")
+def test_a_row_with_a_system_message_stays_where_the_template_takes_none(
+    rows: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(rows, tmp_path / "rows")
+    template = tmp_path / "rows" / "model" / "chat_template.jinja"
+    refuses = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    template.write_text(refuses + template.read_text())
+    table = pq.read_table(tmp_path / "rows" / "train.parquet").to_pylist()
+    for row in table:
+        row["prompt"].insert(0, {"role": "system", "content": "Be short."})
+    pq.write_table(pa.Table.from_pylist(table), tmp_path / "rows" / "train.parquet")
+    batch = next(iter(loader(tmp_path / "rows", "uniform")))
+    assert len(batch["raw_prompt"]) == BATCH
+    for prompt in batch["raw_prompt"]:
+        assert [message["role"] for message in prompt] == ["user"]
+        assert prompt[0]["content"].startswith("Be short.\n\n")
 
 
 @pytest.mark.usefixtures("without_table")

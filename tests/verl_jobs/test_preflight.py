@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from problems.dataset.rl_parquet import write_verl
+from problems.prompt import TURNS
 from problems.schema import Problem
 from rewards.config import RewardConfig
 from verl_jobs.config.training import Training
@@ -141,6 +142,19 @@ def test_prompts_that_do_not_fit_are_refused_with_the_shortest(job: TrainingJob)
     training = job.training.model_copy(update={"prompt_tokens": 4})
     with pytest.raises(CannotTrain, match=r"0 prompts have at most 4 tokens.*shortest has"):
         check(job.model_copy(update={"training": training}))
+
+
+def test_a_chat_that_the_template_refuses_is_named(job: TrainingJob, tmp_path: Path) -> None:
+    (tmp_path / "start" / "chat_template.jinja").write_text(
+        "{% for m in messages %}{% if m.role == 'assistant' %}{{ raise_exception('no') }}"
+        "{% endif %}{{ m.content }}{% endfor %}"
+    )
+    check(job)
+    turns = [("user", "Write f."), ("assistant", "f = abs"), ("user", DOUBLE.statement)]
+    extra = {TURNS: [{"role": role, "content": text} for role, text in turns]}
+    write_verl([*problems(8), replace(DOUBLE, problem_id="mine/8", extra=extra)], Path(job.train))
+    with pytest.raises(CannotTrain, match=r"train\.parquet.*a chat of user, assistant, user"):
+        check(job)
 
 
 def test_the_preflight_checks_the_start_model(job: TrainingJob, tmp_path: Path) -> None:

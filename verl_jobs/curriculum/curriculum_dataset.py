@@ -15,6 +15,7 @@ from typing import Any
 
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
+from problems.chat_template import accepted
 from problems.difficulty.pass_rate_prior import FILE, read_expected
 from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.references import is_reference, load
@@ -63,6 +64,15 @@ class CurriculumMixin:
         if sampler:
             return OwnTable(sampler, expected, steps=steps, seed=seed)
         return Table(Curriculum.model_validate(settings), expected, steps=steps, seed=seed)
+
+    def maybe_filter_out_long_prompts(self, dataframe: Any) -> Any:
+        """Leave the filter to verl, with prompts as the model's template takes them: verl drops a
+        row that it refuses.
+        """
+        key, tokenizer = self.prompt_key, self.tokenizer  # type: ignore[attr-defined]
+        if any(chat and chat[0]["role"] == "system" for chat in dataframe[key]):
+            dataframe = dataframe.map(lambda row: {key: accepted(tokenizer, row[key])})
+        return super().maybe_filter_out_long_prompts(dataframe)  # type: ignore[misc]
 
     def __getitems__(self, positions: Sequence[int]) -> list[dict[str, Any]]:
         rows = self.table.draw(len(positions)) if self.table else positions

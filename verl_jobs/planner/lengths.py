@@ -13,6 +13,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from problems.chat_template import rendered
 from verl_jobs import samples
 from verl_jobs.gguf.header import read_header
 from verl_jobs.gguf.source import find, names_gguf
@@ -60,9 +61,11 @@ def of_prompts(tokenizer: Any, prompts: Iterable[str]) -> Lengths:
 
 
 def length_of(tokenizer: Any, chat: list[dict[str, str]]) -> int:
-    """Return the tokens of a chat in the template, with the head of the reply."""
-    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    return len(tokenizer.encode(text, add_special_tokens=False))
+    """Return the tokens of a chat in the template, with the head of the reply.
+
+    Raises ProblemError for a chat that the template refuses.
+    """
+    return len(tokenizer.encode(rendered(tokenizer, chat), add_special_tokens=False))
 
 
 def of_completions(name: str, tokenizer: Any, completions: Iterable[str]) -> Lengths:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from problems.cleaning.gating import gated_as
+from problems.columns import ProblemError
 from problems.schema import Problem
 from rewards.question import task_from_ground_truth
 from verl_jobs.adapter.versions import UnsupportedVerl, installed
@@ -44,7 +45,10 @@ def check(job: TrainingJob) -> None:
     if start.is_dir():  # otherwise a hub id, which the engine downloads
         t = job.training
         check_start(start, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora)
-        check_lengths(_chats(Path(job.train)), tokenizer_of(str(start)), t, job.train)
+        tokenizer = tokenizer_of(str(start))
+        check_lengths(_chats(Path(job.train)), tokenizer, t, job.train)
+        for file in (job.train, job.validation):
+            check_roles(_chats(Path(file)), tokenizer, file)
         check_disk(job.path, t, parameters_of(start))
 
 
@@ -53,11 +57,12 @@ def check_lengths(
 ) -> None:
     """Raise CannotTrain if too few prompts fit for a step: verl leaves longer ones out.
 
-    Reads no more chats than a step needs. place: where they come from, for the message.
+    Also for a chat that the template refuses. Reads no more chats than a step needs. place: where
+    they come from, for the message.
     """
     limit, fit, lengths = training.prompt_tokens, 0, list[int]()
     for chat in chats:
-        lengths.append(length_of(tokenizer, chat))
+        lengths.append(_length(tokenizer, chat, place))
         fit += lengths[-1] <= limit
         if fit >= training.problems_per_step:
             return
@@ -71,6 +76,21 @@ def check_lengths(
         f"{training.problems_per_step} of a step; the shortest has {min(lengths)}: "
         "raise training.prompt_tokens (`ratchet plan --data clean_problems` measures them)"
     )
+
+
+def check_roles(chats: Iterable[list[dict[str, str]]], tokenizer: Any, place: object) -> None:
+    """Raise CannotTrain for a chat that the template refuses. Chats of the same roles in the same
+    order are tried once. place: see `check_lengths`.
+    """
+    for chat in {tuple(each["role"] for each in chat): chat for chat in chats}.values():
+        _length(tokenizer, chat, place)
+
+
+def _length(tokenizer: Any, chat: list[dict[str, str]], place: object) -> int:
+    try:
+        return length_of(tokenizer, chat)
+    except ProblemError as error:
+        raise CannotTrain(f"{place}: {error}") from error
 
 
 def _chats(path: Path) -> list[list[dict[str, str]]]:

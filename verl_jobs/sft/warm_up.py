@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from artifacts.section import Section
+from problems.chat_template import rendered
 from verl_jobs.config.lora import (
     ADAPTER,
     Lora,
@@ -254,7 +255,7 @@ def _encode(tokenizer: Any, prompt: Prompt, demonstration: str) -> tuple[list[in
     token, is not added. Labels are -100 on the prompt, so that only the demonstration is trained.
     """
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    head = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    head = rendered(tokenizer, messages)
     prompt_ids, completion_ids = (
         tokenizer.encode(text, add_special_tokens=False)
         for text in (head, demonstration + tokenizer.eos_token)
