@@ -30,8 +30,8 @@ _CLOSE = (
 _TAG = re.compile(
     rf"^[ \t]*+(?:(?P<open>{_OPEN})|(?:{_CLOSE}))|(?:{_CLOSE})(?=[ \t\r]*+$)", re.MULTILINE
 )
-# One is in each tag; quick to look for.
-_WORD = re.compile(r"think|thought|reason|scratch|analysis|<\|channel", re.IGNORECASE)
+# One is in each tag; quick to look for, in megabytes of text too.
+_WORDS = ("think", "thought", "reason", "scratch", "analysis", "<|channel")
 _FENCE = re.compile(
     r"^(?:(?P<lead>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+)(?=[`~])"  # of a list item
     r"|[^\n`]*+(?:`{1,2}+(?!`)[^\n`]*+)*+(?=`))"  # or quotation, or a sentence on the same line
@@ -99,7 +99,8 @@ class Block(NamedTuple):
 
 def after_thought(text: str) -> str:
     """Return what follows the model's thoughts; "" if one does not end."""
-    if not _WORD.search(text) or not _TAG.search(text):
+    folded = text.casefold()
+    if not any(word in folded for word in _WORDS) or not _TAG.search(text):
         return text
     blocks = list(blocks_of(text))
     begins = [block.fence.start("fence") for block in blocks]
