@@ -190,7 +190,8 @@ def _plan(
     gpus = gpus_here()
     machine = f"{len(gpus)} x {gpus[0].name}" if gpus else "CPU; no GPU was found"
     shape = shape_of_start(profile)
-    size = f", {shape.parameters / 1e6:,.0f} million parameters" if shape else ""
+    millions = shape.parameters / 1e6 if shape else 0.0
+    size = f", {millions:,.{1 if millions < 10 else 0}f} million parameters" if shape else ""
     limits = f"{training.prompt_tokens} tokens of prompt, {training.answer_tokens} of completion"
     command = " ".join(
         ["ratchet train", f"--profile {shlex.quote(settings.profile_name)}"]
