@@ -169,33 +169,3 @@ def test_a_result_before_the_first_round_is_refused_and_writes_nothing(
     assert (code, output) == (2, "")
     assert "holds no round: start one with" in errors
     assert not home.exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [(["one.jsonl"], "one"), (["x", "y"], "x and y"), (["a", "a"], "a, a")],
-)
-def test_invalid_contestants_are_refused_in_one_line(
-    tmp_path: Path, names: list[str], message: str
-) -> None:
-    files(tmp_path)
-    command = [
-        sys.executable,
-        "-m",
-        "cli.main",
-        "prefer",
-        *(str(tmp_path / f"{n}.jsonl") if n == "a" else n for n in names),
-    ]
-    result = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | {"RATCHET_HOME": str(tmp_path / "h")},
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1

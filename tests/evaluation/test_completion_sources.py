@@ -6,11 +6,7 @@ A killed run resumes. A repeated run generates nothing. A run with other setting
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +26,7 @@ from evaluation.generation.completion_sources import (
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
 from problems.reading.place import Place
-from problems.schema import Problem, write_parquet
+from problems.schema import Problem
 
 SAMPLED = Sampling(n=2, temperature=1.0, max_new_tokens=8, seed=3)
 
@@ -220,62 +216,6 @@ def test_an_unknown_folder_or_hub_id_is_refused(tmp_path: Path) -> None:
         FolderSource(tmp_path)
     with pytest.raises(FileNotFoundError, match="no/such/model"):
         folder_of("no/such/model/anywhere")
-
-
-PASS = """
-import sys
-from pathlib import Path
-from evaluation.benchmarks import heldout
-from evaluation.completions import Completion
-from evaluation.generation.completion_sources import FolderSource, generate_completions
-from evaluation.generation import decoder
-from evaluation.sampling import Sampling
-from problems.schema import read_parquet
-decoder.BATCH = 4
-problems, sampling = read_parquet(Path(sys.argv[1])), Sampling.model_validate_json(sys.argv[3])
-source, cache = FolderSource(Path(sys.argv[2])), Path(sys.argv[4])
-generate_completions(heldout(problems), source, sampling, cache)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_pass_resumes_from_the_cache(
-    checkpoint: Path, problems: list[Problem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sampling, cache = Sampling(n=2, temperature=1.0, max_new_tokens=32, seed=5), tmp_path / "kept"
-    write_parquet(problems, tmp_path / "problems.parquet")
-    arguments = [
-        str(tmp_path / "problems.parquet"),
-        str(checkpoint),
-        sampling.model_dump_json(),
-        str(cache),
-    ]
-    killed = subprocess.Popen(
-        [sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2]
-    )
-    while not (lines := sum(file.read_bytes().count(b"\n") for file in cache.glob("*.jsonl"))) > 8:
-        assert killed.poll() is None, "it ended before it was killed"
-        time.sleep(0.01)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    monkeypatch.setattr("evaluation.generation.decoder.BATCH", 4)
-    counts, undisturbed = GenerationReport(), GenerationReport()
-    completions = generate_completions(
-        heldout(problems), FolderSource(checkpoint), sampling, cache, report=counts
-    )
-    total = 2 * len(problems)
-    assert lines - 1 <= counts.cached < total
-    assert counts.requested + counts.cached == total
-    fresh = generate_completions(
-        heldout(problems),
-        FolderSource(checkpoint),
-        sampling,
-        tmp_path / "other",
-        report=undisturbed,
-    )
-    assert without_seconds(completions) == without_seconds(fresh)
-    written = [json.loads(line) for line in counts.journal.read_bytes().splitlines()[1:]]
-    assert len(written) == len({(row["prompt"], row["number"]) for row in written}) == total
 
 
 def test_an_invalid_cache_line_is_refused(tmp_path: Path) -> None:

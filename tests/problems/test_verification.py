@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -17,7 +12,7 @@ import pytest
 
 from artifacts.integrity import CorruptArtifact
 from artifacts.json_lines import HASH, line_of
-from problems.schema import Problem, set_hash, write_parquet
+from problems.schema import Problem
 from problems.verification.problem_check import ANY_ANSWER, NoVerdict, idle_answer
 from problems.verification.settings import Verification
 from problems.verification.verification import VerifiedProblems, verify
@@ -217,52 +212,6 @@ def test_slow_problems_are_recorded_every_few_seconds(
 
 def test_an_empty_set_verifies(sandbox: Sandbox, tmp_path: Path) -> None:
     assert verify([], sandbox, tmp_path / "j") == VerifiedProblems([], [])
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from problems.verification.settings import Verification
-from problems.verification.verification import verify
-from problems.verification.problem_check import ANY_ANSWER
-from sandbox.sandbox import Sandbox, SandboxConfig
-from problems.schema import read_parquet
-with Sandbox(SandboxConfig(workers=1)) as sandbox:
-    problems, rules = read_parquet(Path(sys.argv[1])), Verification(mutants=1, repeats=1)
-    verify(problems, sandbox, Path(sys.argv[2]), rules, batch_size=4)
-"""
-
-
-def forty() -> list[Problem]:
-    """Return 40 problems, every fifth wrong, that take long enough for a kill to interrupt."""
-    body = "def f(x):\n    sum(range(300000))\n    return x + {}"
-    return [toy(str(key), body.format(0 if key % 5 == 0 else 1)) for key in range(40)]
-
-
-@pytest.mark.slow
-def test_a_killed_pass_resumes_with_one_batch_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
-    journal = tmp_path / "journal.jsonl"
-    write_parquet(forty(), tmp_path / "forty.parquet")
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    killed = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path / "forty.parquet"), str(journal)],
-        env=environment,
-    )
-    while killed.poll() is None and (
-        not journal.exists() or journal.read_bytes().count(b"\n") < 12
-    ):
-        time.sleep(0.005)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    known = journal.read_bytes().count(b"\n")
-    rest = Counted(sandbox)
-    resumed = verify(forty(), rest, journal, RULES, batch_size=4)
-    undisturbed = verify(forty(), sandbox, tmp_path / "other.jsonl", RULES)
-    assert 12 <= known < 40
-    assert rest.problems_run == 40 - known
-    assert set_hash(resumed.problems) == set_hash(undisturbed.problems)
-    assert resumed.removed == undisturbed.removed
-    assert len(set(journal.read_text().splitlines())) == 40
 
 
 def test_measured_times_are_journalled_and_propose_limits(sandbox: Sandbox, tmp_path: Path) -> None:

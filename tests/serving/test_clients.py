@@ -46,25 +46,6 @@ def test_the_official_client_finds_one_model_by_its_name(client: openai.OpenAI) 
         client.models.retrieve("gpt-4")
 
 
-@pytest.mark.parametrize(
-    "extra", [{"frequency_penalty": 0.5}, {"response_format": {"type": "json_object"}}]
-)
-def test_the_same_fields_with_another_value_are_refused_by_name(
-    served: str, extra: dict[str, Any]
-) -> None:
-    status, reply = ask(served, **extra)
-    assert status == 400
-    assert next(iter(extra)) in reply["error"]["message"]
-
-
-def test_a_prompt_may_be_a_list_of_one(served: str) -> None:
-    texts = [
-        call(f"{served}/v1/completions", {"model": "old", "prompt": prompt, "max_tokens": 4})[1]
-        for prompt in ("x = ", ["x = "])
-    ]
-    assert texts[0]["choices"] == texts[1]["choices"]
-
-
 @pytest.mark.parametrize("given", ["text", "list"])
 def test_the_official_client_gets_a_response_whole_and_streamed(
     client: openai.OpenAI, served: str, given: str
@@ -116,11 +97,6 @@ def test_a_response_with_what_is_not_supported_is_refused_by_name(
     status, reply = call(f"{served}/v1/responses", {"input": "x"} | field)
     assert status == 400
     assert next(iter(field)) in reply["error"]["message"]
-
-
-def test_the_official_client_raises_its_own_errors(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match="unknown model"):
-        client.chat.completions.create(model="somebody", messages=CHAT)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -5,11 +5,6 @@ Garbage is rejected with a named reason, and nothing is requested twice.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +13,11 @@ import pytest
 
 from artifacts.integrity import CorruptArtifact
 from artifacts.json_lines import line_of
-from problems.schema import Problem, write_parquet
+from problems.schema import Problem
 from problems.synthesis.endpoint import TRIES, Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, Replies, Reply
 from problems.synthesis.settings import Synthesis
-from problems.synthesis.synthesize import AT_ONCE, synthesize
+from problems.synthesis.synthesize import synthesize
 from resources.home import Home
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.serving.faulty_proxy import FAULTS, FaultyProxy, proxy_to, served
@@ -152,46 +147,6 @@ def test_a_resumed_pass_requests_nothing_twice(
     proxy.heard.clear()
     assert synthesized(proxy, whole, sandbox) == first
     assert not proxy.heard
-
-
-PASS = """
-import sys
-from pathlib import Path
-from problems.synthesis.endpoint import Endpoint
-from problems.synthesis.replies import Replies
-from problems.schema import read_parquet
-from problems.synthesis.settings import Synthesis
-from problems.synthesis.synthesize import synthesize
-from sandbox.sandbox import Sandbox, SandboxConfig
-with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as replies, \
-Sandbox(SandboxConfig(workers=1)) as sandbox:
-    synthesize(read_parquet(Path(sys.argv[3])), Synthesis.model_validate_json(sys.argv[4]), \
-1, replies, sandbox)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_pass_repeats_only_requests_in_flight(
-    proxy: FaultyProxy, sandbox: Sandbox, tmp_path: Path
-) -> None:
-    journal, seeds, proxy.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 0.5
-    write_parquet([SEED], seeds)
-    arguments = [proxy.url, str(journal), str(seeds), CONFIG.model_dump_json()]
-    killed = subprocess.Popen(
-        [sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2]
-    )
-    while sum(proxy.heard.values()) < 6:
-        assert killed.poll() is None, "it ended before it was killed"
-        time.sleep(0.005)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    cached = journal.read_bytes().count(b"\n")
-    proxy.wait_s = 0.0
-    result = synthesized(proxy, journal, sandbox)
-    assert result.stage.came_in == CONFIG.requests
-    assert 0 < cached < CONFIG.requests
-    assert sum(proxy.heard.values()) - CONFIG.requests <= AT_ONCE
-    assert max(proxy.heard.values()) <= 2
 
 
 def test_the_budget_ends_the_pass(proxy: FaultyProxy, sandbox: Sandbox, tmp_path: Path) -> None:

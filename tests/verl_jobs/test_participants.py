@@ -353,12 +353,6 @@ def test_verl_learns_only_from_tokens_of_the_policy(scorer: Scorer, tokenizer: A
         assert torch.equal(field_["input_ids"], torch.tensor(one.stream.all))
 
 
-def test_the_ground_truth_keeps_hidden_tests_and_omits_solutions() -> None:
-    prompt_row = row(replace(DOUBLE, solutions=(RIGHT,)))
-    assert prompt_row.problem.visible_tests == 1
-    assert RIGHT not in prompt_row.truth
-
-
 @pytest.mark.slow
 def test_verl_agent_loop_runs_one_conversation_at_a_time(tmp_path: Path) -> None:
     """Engines with their own batching: verl's config, dataset and output with the CPU engine."""
