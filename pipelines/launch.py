@@ -57,10 +57,10 @@ EMBEDDED_QUESTION = "Given a list of integers x, solve(x) should skip the first 
 FULL_DISK_BYTES = 2**20  # free bytes below which the disk counts as full
 
 
-def demo(settings: Settings, console: Console) -> int:
+def demo(settings: Settings, console: Console, command: str = "ratchet demo") -> int:
     """Resume the open pipeline run of this home, else start the next one, and show it to its
-    decision. Return 0 for a decision, 3 if another process trains in this home, 130 for Ctrl-C,
-    else 1.
+    decision. command: that starts it, for the record. Return 0 for a decision, 3 if another process
+    trains in this home, 130 for Ctrl-C, else 1.
     """
     settings = resume_settings(settings)
     prepare_run(settings)
@@ -74,7 +74,7 @@ def demo(settings: Settings, console: Console) -> int:
     title = f"{run_id}{resumed} · profile {settings.title}"
     view = View(run.folder, title, stages_of(settings.profile))
     code = run_with_view(
-        lambda: start_worker(settings, "full_pipeline", run_id, "ratchet demo"),
+        lambda: start_worker(settings, "full_pipeline", run_id, command),
         view,
         run,
         console,

@@ -153,7 +153,7 @@ def command(
         raise typer.Exit(train_seeds(seeds, settings, console))
     from pipelines.launch import demo
 
-    raise typer.Exit(demo(settings, console))
+    raise typer.Exit(demo(settings, console, "ratchet train"))
 
 
 COMMAND = Command("Train", command)

@@ -32,28 +32,31 @@ def show(report: Path, record: RunRecord, console: Console) -> None:
     with reading(file, f"`ratchet explain {record.id}` shows the decision"):
         decision: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["decision"]
     colour, verdict = HEAD[decision["kind"]]
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column()
+    rows: list[tuple[str, str]] = []
     if compared := decision["comparison"]:
         for role, rate in (("champion", "before"), ("challenger", "after")):
             score = _rate(compared[rate], compared.get("k", 1), compared["benchmark"])
-            table.add_row(role, f"{score}  {decision[role]['name']}")
+            rows.append((role, f"{score}  {decision[role]['name']}"))
         test = name_of_test(compared)
-        table.add_row("p-value", f"{compared['p_better']:.2g} ({test}, one-sided)")
-    table.add_row("summary", decision_summary(decision))
-    table.add_row("reasons", "\n".join(decision["reasons"]))
-    table.add_row(
-        "took", f"{record.took_minutes:.1f} minutes, peak memory {record.peak_pss_gib:.1f} GiB"
-    )
-    console.print(
-        Panel(
-            table,
-            title=f"[bold {colour}]{verdict}[/] · {record.id}",
-            border_style=colour,
-            padding=(1, 2),
-        )
-    )
+        rows.append(("p-value", f"{compared['p_better']:.2g} ({test}, one-sided)"))
+    memory = f"peak memory {record.peak_pss_gib:.1f} GiB"
+    rows += [
+        ("summary", decision_summary(decision)),
+        *zip(["reasons", *[""] * len(decision["reasons"])], decision["reasons"], strict=False),
+        ("took", f"{record.took_minutes:.1f} minutes, {memory}"),
+    ]
+    title = f"[bold {colour}]{verdict}[/] · {record.id}"
+    if console.is_terminal:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim")
+        table.add_column()
+        for row in rows:
+            table.add_row(*row)
+        console.print(Panel(table, title=title, border_style=colour, padding=(1, 2)))
+    else:
+        print_text(console, title)
+        for name, text in rows:
+            print_text(console, f"{name:<10} {text}")
     print_text(console, f"Report: {report / 'index.html'}")
 
 
