@@ -34,8 +34,9 @@ from sandbox.sandbox import Sandbox
 # this share of the task's program on, in canonical form.
 STATEMENT, STATEMENT_TESTED, STATEMENT_ALIKE, CONTAINED = 0.7, 0.6, 0.5, 0.85
 OF_WORDS = ("near statement", "words in a row")
-# Of functions that every course has: the similarity of statements, or the size of a copied program.
-COMMON_STATEMENT, COMMON_TOKENS = 0.8, 40
+# Of functions that every course has: the similarity of statements, lower where wide inputs show no
+# difference, or the size of a copied program.
+COMMON_STATEMENT, COMMON_ALIKE, COMMON_TOKENS = 0.8, 0.7, 40
 
 
 @dataclass
@@ -99,7 +100,9 @@ class SemanticIndex:
             at
             for at, (_, near) in enumerate(result)
             if behaviours[at].same
-            and (near.contained >= CONTAINED or STATEMENT_ALIKE <= near.statement < STATEMENT)
+            and (
+                near.contained >= CONTAINED or STATEMENT_ALIKE <= near.statement < COMMON_STATEMENT
+            )
         ]
         pairs = [(result[at][0], self.gated[result[at][1].gated]) for at in doubted]
         for at, alike in zip(doubted, alike_everywhere(pairs, sandbox), strict=True):
@@ -155,7 +158,8 @@ def judge(
     if behaviour.same:
         if common:
             copied = near.alike and near.contained >= CONTAINED and _tokens(gated) >= COMMON_TOKENS
-            return "same behaviour", copied or near.statement >= COMMON_STATEMENT
+            least = COMMON_ALIKE if near.alike else COMMON_STATEMENT
+            return "same behaviour", copied or near.statement >= least
         if same_meaning(problem, gated, near.statement, DOUBTED):
             return "same behaviour", True
         both = behaviour.mine is behaviour.theirs
