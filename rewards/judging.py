@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from problems.schema import Problem
-from rewards.extraction import extract_answer, extract_code
+from rewards.extraction import extract_answer
 from rewards.facts import exact
 from rewards.mathematics.verifier import Case, Verifier
 from rewards.question import Question, RewardTask
+from rewards.starter import program_of
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox, run_all
 
@@ -44,9 +45,7 @@ def judge(
     if programs and sandbox is None:
         raise ValueError(f"problem {programs[0][1].problem_id}: give a sandbox to judge a program")
     jobs = [
-        task.job(
-            extract_code(completion, task.entry_point, task.language), f"{task.problem_id}#{at}"
-        )
+        task.job(program_of(task, completion), f"{task.problem_id}#{at}")
         for at, task, completion in programs
     ]
     reports = dict(

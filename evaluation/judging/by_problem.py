@@ -18,6 +18,8 @@ from problems.prompt import prompt_text, shown_test
 from problems.reading.any_answer import any_answer
 from problems.schema import Problem
 from rewards.extraction import extract_code
+from rewards.starter import with_starter
+from sandbox.languages import PYTHON
 from sandbox.protocol import Job, Limits
 
 VERSION = "1"
@@ -68,9 +70,10 @@ class ProblemHarness(Harness):
         if completion.whole:
             text = extract_code(completion.text, task.entry_point, language)
             completion = replace(completion, text=text)
-        if not (completion.whole and completion.text and task.starter_code):
+        if not completion.whole or language != PYTHON:
             return completion
-        return replace(completion, text=f"{task.starter_code.rstrip()}\n{completion.text}")
+        text = with_starter(completion.text, task.starter_code, task.entry_point)
+        return replace(completion, text=text)
 
     def program(self, task: ProblemTask, completion: Completion, sanitized: bool) -> str:
         if completion.whole and not completion.text:

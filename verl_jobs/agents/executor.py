@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from artifacts.parsing import parse
 from problems.prompt import shown_test
 from problems.schema import Problem
-from rewards.extraction import extract_code
+from rewards.starter import program_of
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Runs, run_all
 from verl_jobs.agents.conversation import Conversation, ExecutorResult, in_one_line, unmarked
@@ -36,10 +36,7 @@ class Executor:
     def findings(self, conversations: Sequence[Conversation]) -> list[ExecutorResult]:
         """Return a finding on the last message of each, in order; all programs run as one batch."""
         programs = [
-            extract_code(
-                each.messages[-1]["content"], each.problem.entry_point, each.problem.language
-            )
-            for each in conversations
+            program_of(each.problem, each.messages[-1]["content"]) for each in conversations
         ]
         testable = [
             at for at, conversation in enumerate(conversations) if conversation.problem.tests
