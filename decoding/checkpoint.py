@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from decoding.attention import share_heads
 from problems.chat_template import rendered
 
 # Parameters up to which one thread per batch is fastest: the matrices are too small to share, and
@@ -96,4 +97,6 @@ def load(
         raise ValueError(
             f"{folder}: {names}: rows of this model cannot join a batch; use the engine vllm"
         )
+    if device == "cpu":
+        share_heads(model)
     return Checkpoint(model.to(device).eval(), tokenizer)
