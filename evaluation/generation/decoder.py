@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from decoding.batch import Row
     from decoding.checkpoint import Checkpoint
 
-BATCH = 64  # rows decoded together on a CPU
+BATCH = 64  # rows decoded together on a CPU; of a model that is not small, in parts
+MIN_PART = 16  # rows, below which a thread of its own reads the weights for too few
 # On a GPU a batch is as large as fits: the share of the memory for its cache and logits, and the
 # most rows.
 GPU_SHARE, GPU_BATCH = 0.4, 1024
@@ -66,20 +67,22 @@ def generate(
         (at for at, row in enumerate(rows) if row.limit > 0),
         key=lambda at: (len(rows[at].prompt), rows[at].prompt, at),
     )
+    workers, threads = _workers(loaded)
     size = _batch_rows(loaded, max((len(row.prompt) + row.limit for row in rows), default=1))
+    if not loaded.single_threaded:
+        size = max(1, size // workers)
     batches = [
         missing
         for start in range(0, len(order), size)
         if (missing := [at for at in order[start : start + size] if at not in completions])
     ]
-    workers = usable_cores() if loaded.single_threaded else 1
     at_once = min(workers, len(batches))
 
     def completed(batch: list[int]) -> list[tuple[int, CompletionOutput]]:
         seconds = _decode(loaded, [rows[at] for at in batch]) / (len(batch) * at_once)
         return [(at, _completion(loaded, rows[at], sampling, seconds)) for at in batch]
 
-    with _one_thread(workers > 1), ThreadPoolExecutor(workers) as pool:
+    with _torch_threads(threads), ThreadPoolExecutor(workers) as pool:
         for future in as_completed([pool.submit(completed, batch) for batch in batches]):
             batch_completions = future.result()
             completions.update(batch_completions)
@@ -145,13 +148,28 @@ def _completion(
     return CompletionOutput(text, len(tokens), row.ending not in ("end", "stop"), seconds)
 
 
+def _workers(checkpoint: Checkpoint) -> tuple[int, int]:
+    """Return how many batches are decoded at once, and the threads of each.
+
+    A batch in a thread is faster than one batch in all of them: where another process takes a core
+    for a moment, all threads of an operation wait for it.
+    """
+    import torch
+
+    if checkpoint.model.device.type != "cpu":
+        return 1, torch.get_num_threads()
+    cores = usable_cores()
+    workers = cores if checkpoint.single_threaded else min(cores, BATCH // MIN_PART)
+    return workers, cores // workers
+
+
 @contextmanager
-def _one_thread(single: bool) -> Iterator[None]:
-    """Let torch use one thread within an operation, for the duration of the block."""
+def _torch_threads(number: int) -> Iterator[None]:
+    """Let torch use this many threads within an operation, for the duration of the block."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(1 if single else before)
+    torch.set_num_threads(number)
     try:
         yield
     finally:
