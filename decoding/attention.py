@@ -34,7 +34,7 @@ def attend(
     """
     rows, heads, tokens, width = query.shape
     if tokens > 1:
-        return sdpa_attention_forward(
+        return sdpa_attention_forward(  # type: ignore[no-any-return]
             module, query, key, value, attention_mask, scaling=scaling, **options
         )
     shared = query.reshape(rows, key.shape[1], -1, width)

@@ -18,6 +18,8 @@ from torch.nn.functional import pad
 from decoding.cache import growing_cache
 from decoding.text import TextStream
 
+MIN_PART = 16  # rows, below which a thread of its own reads the weights for too few
+
 # By the model, a stop word, its limit; or the model returned no numbers (NaN).
 Ending = Literal["end", "stop", "length", "broken"]
 

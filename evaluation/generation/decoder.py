@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from decoding.checkpoint import Checkpoint
 
 BATCH = 64  # rows decoded together on a CPU; of a model that is not small, in parts
-MIN_PART = 16  # rows, below which a thread of its own reads the weights for too few
 # On a GPU a batch is as large as fits: the share of the memory for its cache and logits, and the
 # most rows.
 GPU_SHARE, GPU_BATCH = 0.4, 1024
@@ -155,6 +154,8 @@ def _workers(checkpoint: Checkpoint) -> tuple[int, int]:
     for a moment, all threads of an operation wait for it.
     """
     import torch
+
+    from decoding.batch import MIN_PART
 
     if checkpoint.model.device.type != "cpu":
         return 1, torch.get_num_threads()

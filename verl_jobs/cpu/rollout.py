@@ -12,7 +12,9 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
 
 from artifacts.tensors import tensors_hash
-from decoding.batch import Row, decode
+from decoding.batch import MIN_PART, Row, decode
 from decoding.checkpoint import load
 from decoding.draws import nth_seed, uniform_of
 from verl_jobs.config.lora import merge_adapter, plain_name
@@ -54,7 +56,7 @@ class HFServer:
         """gpu: Ray's number of the GPU that the trainer is on; empty: decode on the CPU."""
         if gpu:  # before CUDA is first used in this process
             os.environ["CUDA_VISIBLE_DEVICES"] = gpu
-        torch.set_num_threads(threads)
+        self.threads = 1 if gpu else threads
         self.config = config
         # Weights arrive with the first update; building from the config avoids reading them from
         # disk.
@@ -137,7 +139,15 @@ class HFServer:
         return [[next(completions) for _ in range(count)] for count in counts]
 
     def _decode(self, rows: list[Row]) -> None:
-        decode(self.model, self.checkpoint.pad, rows)
+        """Decode rows in a part for each thread: threads of one operation would wait for each other
+        wherever another process takes a core.
+        """
+        parts = max(1, min(self.threads, len(rows) // MIN_PART))
+        torch.set_num_threads(self.threads // parts)
+        size = -(-len(rows) // parts)
+        with ThreadPoolExecutor(parts) as pool:
+            of_part = partial(decode, self.model, self.checkpoint.pad)
+            list(pool.map(of_part, (rows[at : at + size] for at in range(0, len(rows), size))))
 
     def _row(self, prompt: list[int], params: dict[str, Any]) -> Row:
         """Return the row of a request; verl's top_k is not supported, and nothing here sets it."""
