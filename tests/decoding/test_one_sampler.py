@@ -35,11 +35,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def of_a_rollout(checkpoint: Checkpoint, folder: Path, params: dict[str, float]) -> list[str]:
+def of_a_rollout(
+    checkpoint: Checkpoint, folder: Path, params: dict[str, float], threads: int
+) -> list[str]:
     from verl_jobs.cpu.rollout import HFServer
 
     async def groups() -> list[str]:
-        server = HFServer(str(folder), {"seed": SEED, "max_num_seqs": 4}, 1)
+        server = HFServer(str(folder), {"seed": SEED, "max_num_seqs": 4}, threads)
         await server.load_weights(checkpoint.model.state_dict(), STEP)
         ids = [checkpoint.encode(prompt) for prompt in PROMPTS]
         generated = await server.generate_batch(
@@ -65,13 +67,16 @@ def of_the_gateway(folder: Path, seed: int, params: dict[str, float]) -> list[st
         engine.close()
 
 
-@pytest.mark.parametrize("params", [{"temperature": 0.9}, {"temperature": 1.0, "top_p": 0.8}])
+@pytest.mark.parametrize(
+    ("params", "threads"), [({"temperature": 0.9}, 1), ({"temperature": 1.0, "top_p": 0.8}, 2)]
+)
 def test_rollout_score_and_gateway_give_the_same_completions(
-    folder: Path, params: dict[str, float]
+    folder: Path, params: dict[str, float], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("verl_jobs.cpu.rollout.MIN_PART", 1)  # rows of a thread
     seed = nth_seed(SEED, STEP)  # of the rollouts by the weights of this step
     sampling = Sampling(n=DRAWS, max_new_tokens=TOKENS, seed=seed, **params)  # type: ignore[arg-type]
     scored = [output.text for output in generate(folder, PROMPTS, sampling)]
     assert len(set(scored)) == len(scored)
     assert of_the_gateway(folder, seed, params) == scored
-    assert of_a_rollout(load(folder, "cpu"), folder, params) == scored
+    assert of_a_rollout(load(folder, "cpu"), folder, params, threads) == scored
