@@ -12,6 +12,7 @@ from cli.app.options import JsonOption, ProfileOption
 from cli.display.screen import print_json, screen
 from evaluation.promotion.comparison import count
 from pipelines.watch.text import print_text
+from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.settings import Settings
 
@@ -28,6 +29,15 @@ def url_of(url: str | None, settings: Settings) -> Folder:
     if place := url or settings.profile.storage.backup:
         return Folder(place)
     raise NotReady("no place for backups: give a URL, or set storage.backup in the profile")
+
+
+def left_out(profile: Profile) -> list[str]:
+    """Return what belongs to the home, but lies where no backup of it reads."""
+    named = profile.storage
+    missing = [f"MLflow's runs on {named.mlflow} (storage.mlflow)"] if named.mlflow else []
+    if profile.orchestration.launcher == "kubernetes" and named.root:
+        missing.append(f"the logs of run pods in {named.root.rstrip('/')}/logs")
+    return missing
 
 
 def command(
@@ -58,6 +68,7 @@ def command(
                 "new_files": summary.new_files,
                 "new_bytes": summary.new_bytes,
                 "removed_backups": summary.removed_backups,
+                "left_out": left_out(settings.profile),
             }
         )
         return
@@ -67,6 +78,8 @@ def command(
         f"{count(len(made.stored), 'file')} of {total / 2**20:,.1f} MiB; new were "
         f"{summary.new_files:,} of {summary.new_bytes / 2**20:,.1f} MiB",
     )
+    for missing in left_out(settings.profile):
+        print_text(screen(), f"Not in it: {missing}; back this up where it is")
     if old := summary.removed_backups:
         print_text(screen(), f"Removed {count(len(old), 'older backup')}")
 

@@ -20,7 +20,10 @@ MAGIC = b"SQLite format 3\0"
 COMPANIONS = ("-wal", "-shm", "-journal")  # of a SQLite file, by the ends of their names
 WAIT_S = 30.0
 PASSWORD = "DAGSTER_POSTGRES_PASSWORD"  # of Dagster's own database
-TABLES = "SELECT 1 FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+LOADED = "ratchet_restored"  # a table: which dump a restore in progress has loaded
+TABLES = (
+    "SELECT tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+)
 
 
 def is_sqlite(path: Path) -> bool:
@@ -90,19 +93,41 @@ class DatabaseServer:
         how = ("--format=custom", f"--snapshot={moment}", f"--file={target}")
         self._call("pg_dump", *how, f"--dbname={self.url}")
 
-    def check_empty(self) -> None:
-        """Raise NotReady if the database has a table."""
-        found = self._call("psql", "--no-psqlrc", "-tAc", f"{TABLES} LIMIT 1", self.url)
-        if found.strip():
+    def has(self, content: str) -> bool:
+        """Return whether a restore that did not end has loaded the dump with this hash. Raises
+        NotReady if the database has other tables.
+        """
+        tables = self._query(TABLES).split()
+        if LOADED in tables and self._query(f"SELECT content FROM public.{LOADED}") == content:
+            return True
+        if tables:
             raise NotReady(
                 f"{self.url} has tables already: name an empty database in the profile, or drop "
                 "and create this one"
             )
+        return False
 
-    def load(self, dump: Path) -> None:
-        """Fill the empty database from a dump: completely or not at all. Raises NotReady."""
-        how = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
-        self._call("pg_restore", *how, f"--dbname={self.url}", str(dump))
+    def load(self, dump: Path, content: str) -> None:
+        """Fill the empty database from a dump: completely or not at all. Raises NotReady.
+
+        content: the hash of the dump, which the database has until `finish`.
+        """
+        script = dump.with_name(f"{dump.name}.sql")
+        how = ("--no-owner", "--no-privileges", f"--file={script}")
+        self._call("pg_restore", *how, str(dump))
+        mark = (
+            f"CREATE TABLE IF NOT EXISTS public.{LOADED} (content TEXT); "
+            f"DELETE FROM public.{LOADED}; INSERT INTO public.{LOADED} VALUES ('{content}')"
+        )
+        once = ("--single-transaction", "--set=ON_ERROR_STOP=1", "--output=/dev/null")
+        self._call("psql", "--no-psqlrc", *once, f"--file={script}", "-c", mark, self.url)
+
+    def finish(self) -> None:
+        """End a restore. Raises NotReady."""
+        self._query(f"DROP TABLE IF EXISTS public.{LOADED}")
+
+    def _query(self, sql: str) -> str:
+        return self._call("psql", "--no-psqlrc", "--quiet", "-tAc", sql, self.url).strip()
 
     def _call(self, program: str, *arguments: str) -> str:
         environment = dict(os.environ)

@@ -52,7 +52,7 @@ def restore(
     """
     made, objects = index.read(source, id), Objects(source)
     _check_home(home, made)
-    _check_servers(made, servers)
+    loaded = _loaded(made, servers)
     write_atomic(home.path / FORMAT_FILE, f"{RESTORING}\n")
     (home.path / STAGE).mkdir(exist_ok=True)
     store = Folder(root) if root else None
@@ -67,10 +67,13 @@ def restore(
     source.each(lambda name: _to_home(objects, home, name, made.files[name]), others)
     _link_places(home, made.root, root)
     for use, stored in made.databases.items():
-        with objects.local(stored.content, home.path / STAGE, use) as dump:
-            servers[use].load(dump)
+        if use not in loaded:
+            with objects.local(stored.content, home.path / STAGE, use) as dump:
+                servers[use].load(dump, stored.content)
     shutil.rmtree(home.path / STAGE)
     write_atomic(home.path / FORMAT_FILE, f"{FORMAT}\n")
+    for server in servers.values():
+        server.finish()
     return made
 
 
@@ -143,8 +146,10 @@ def _check_ledger(home: Home, made: Index) -> None:
             )
 
 
-def _check_servers(made: Index, servers: Mapping[str, DatabaseServer]) -> None:
-    """Raise NotReady unless the profile names an empty database for each one of the backup."""
+def _loaded(made: Index, servers: Mapping[str, DatabaseServer]) -> set[str]:
+    """Return what an interrupted restore has loaded. Raises NotReady unless the profile names an
+    empty database for each other one of the backup.
+    """
     keys = {"ledger": "storage.ledger", "dagster": "orchestration.postgres"}
     if made.databases.keys() != servers.keys():
         uses = made.databases.keys() ^ servers.keys()
@@ -153,8 +158,7 @@ def _check_servers(made: Index, servers: Mapping[str, DatabaseServer]) -> None:
             f"Postgres, the profile {', '.join(sorted(servers)) or 'nothing'}: give a profile "
             f"that agrees ({', '.join(keys[use] for use in sorted(uses))})"
         )
-    for server in servers.values():
-        server.check_empty()
+    return {use for use, server in servers.items() if server.has(made.databases[use].content)}
 
 
 def _link_places(home: Home, old_root: str, root: str) -> None:

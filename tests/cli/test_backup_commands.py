@@ -72,3 +72,11 @@ def test_a_home_in_use_is_not_overwritten(ratchet: Called, home: Path, tmp_path:
     code, _, errors = ratchet(home, "restore", str(tmp_path / "backups"))
     assert code == 2
     assert "is not empty" in errors
+
+
+def test_what_no_backup_has_is_named(
+    ratchet: Called, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_SET", "storage.mlflow=http://127.0.0.1:1")
+    code, output, _ = ratchet(home, "backup", str(tmp_path / "backups"))
+    assert (code, "Not in it: MLflow's runs on http://127.0.0.1:1" in output) == (0, True)

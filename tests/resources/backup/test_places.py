@@ -81,6 +81,19 @@ def slow_dump(tmp_path: Path) -> Path:
     return program.parent
 
 
+def fails_at_the_second(tmp_path: Path) -> Path:
+    """Return a folder with a pg_restore that works once."""
+    program = tmp_path / "once" / "pg_restore"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!/bin/sh\nmkdir {tmp_path}/used || exec {shutil.which('pg_restore')} --fail\n"
+        f'exec {shutil.which("pg_restore")} "$@"\n',
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    return program.parent
+
+
 def test_databases_on_a_server_are_dumped_and_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,12 +125,18 @@ def test_databases_on_a_server_are_dumped_and_restored(
         with pytest.raises(NotReady, match=r"the profile nothing: give a profile"):
             restored(url, tmp_path / "without")
         new = Settings(Home(tmp_path / "new"), new_profile)
+        # A restore that ends between the two databases continues.
+        with monkeypatch.context() as broken, pytest.raises(NotReady, match="pg_restore failed"):
+            broken.setenv("PATH", f"{fails_at_the_second(tmp_path)}:{os.environ['PATH']}")
+            restore(Folder(url), new.home, "", servers(new.profile))
         restore(Folder(url), new.home, "", servers(new.profile))
         assert new.ledger.head() == old.ledger.head()
         with psycopg2.connect(f"{place}dagster_new") as connection:
             cursor = connection.cursor()
             cursor.execute("SELECT name FROM runs")
             assert cursor.fetchall() == [("one",)]
+            cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+            assert cursor.fetchall() == [("runs",)]
         connection.close()
         with psycopg2.connect(f"{place}ledger_new") as connection:
             cursor = connection.cursor()
