@@ -27,16 +27,13 @@ def command(
     It also happens after each decision and once a day. `storage` in the profile says what stays.
     Exits 3 while another process trains in this home.
     """
-    import dagster as dg
-
     from pipelines import instance
     from pipelines.history import forget_runs
     from resources.retention import collect, collecting
 
     settings = Settings.read(profile)
     storage = settings.profile.storage
-    instance.prepare(settings.home, settings.profile.orchestration)
-    with collecting(settings.home), dg.DagsterInstance.get() as dagster:
+    with collecting(settings.home), instance.opened(settings) as dagster:
         removals = collect(settings.home, settings.store, settings.ledger, storage, dry_run=dry_run)
         runs = forget_runs(dagster, storage.keep_days, dry_run=dry_run)
     if as_json:

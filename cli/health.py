@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -27,7 +28,8 @@ def command(as_json: JsonOption = False, profile: ProfileOption = None) -> None:
     settings = Settings.read(profile)
     settings.home.make()
     instance.prepare(settings.home, settings.profile.orchestration)
-    with dg.DagsterInstance.get() as dagster:
+    away = instance.unreachable(settings.profile.orchestration)
+    with nullcontext(away) if away else dg.DagsterInstance.get() as dagster:
         found = check(settings, dagster, datetime.now(UTC))
     if as_json:
         print_json([asdict(finding) for finding in found])

@@ -25,7 +25,6 @@ def command(
     The gateway (`ratchet serve`) has its own at `/metrics`. deploy/monitoring has alert rules and a
     board for both.
     """
-    import dagster as dg
     from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
     from pipelines import instance
@@ -33,9 +32,8 @@ def command(
 
     settings = Settings.read(profile)
     settings.home.make()
-    instance.prepare(settings.home, settings.profile.orchestration)
     registry = CollectorRegistry()
-    with dg.DagsterInstance.get() as dagster:
+    with instance.opened(settings) as dagster:
         registry.register(HomeCollector(settings, dagster))
         if not port:
             print(generate_latest(registry).decode(), end="")

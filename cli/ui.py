@@ -15,9 +15,10 @@ from assets.stages import OWNERS
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.screen import screen
-from pipelines.instance import ROOT
+from pipelines.instance import ROOT, unreachable
 from pipelines.launch import prepare_run
 from pipelines.process import restore_sigint
+from resources.home import NotReady
 from resources.ray.head import free_ports
 from resources.ray.private import RUN
 from resources.settings import Settings
@@ -31,6 +32,8 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     processes. Active runs continue.
     """
     prepare_run(settings, trains=False)
+    if why := unreachable(settings.profile.orchestration):
+        raise NotReady(why)
     home = settings.home
     if listens(port):
         busy, [port] = port, free_ports(1)

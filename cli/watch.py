@@ -29,8 +29,6 @@ def command(
     with `--every 60`. Each message is sent once. Exits 1 if a receiver could not be
     reached, or its variable is not set.
     """
-    import dagster as dg
-
     from pipelines import instance
     from pipelines.notices import send_due, send_without_dagster
 
@@ -42,7 +40,7 @@ def command(
     while True:
         now = datetime.now(UTC)
         try:
-            with dg.DagsterInstance.get() as dagster:
+            with instance.opened(settings) as dagster:
                 sent, problems = send_due(settings, dagster, now)
         except Exception as error:  # its database is away: people have to hear of it
             text = " ".join(str(error).split())[:500]

@@ -32,21 +32,30 @@ PATIENCE_S = 5.0  # for the databases, in one check together
 SILENT_S = 300.0  # a daemon's threads report every 30 seconds
 
 
-def check(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> list[Finding]:
-    """Return the findings, and keep them for `ratchet status`."""
+def check(settings: Settings, instance: dg.DagsterInstance | str, now: datetime) -> list[Finding]:
+    """Return the findings, and keep them for `ratchet status`.
+
+    instance: or why it cannot be used.
+    """
     with answered_within(PATIENCE_S):
         found = list(findings(settings, instance, now))
     keep_findings(settings.home.path, found, now)
     return found
 
 
-def findings(settings: Settings, instance: dg.DagsterInstance, now: datetime) -> Iterator[Finding]:
-    """Yield a finding for each part."""
+def findings(
+    settings: Settings, instance: dg.DagsterInstance | str, now: datetime
+) -> Iterator[Finding]:
+    """Yield a finding for each part. instance: or why it cannot be used."""
     yield _champion(settings)
     yield disk(settings)
     yield _training(settings, now)
-    yield _daemon(settings, instance, now)
-    yield from _nights(settings, instance, now)
+    if isinstance(instance, str):
+        found, _, fix = instance.rpartition(": ")
+        yield Finding("daemon", f"unknown: {found}", fix, blocks=True)
+    else:
+        yield _daemon(settings, instance, now)
+        yield from _nights(settings, instance, now)
     if settings.profile.storage.backup:
         yield _backup(settings, now)
 

@@ -8,8 +8,10 @@ same names in the repository's root are links to them, for `dagster dev` without
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -18,6 +20,10 @@ from resources.backup.databases import PASSWORD
 from resources.config.infrastructure import Orchestration
 from resources.home import Home, NotReady
 from resources.pods import DAGSTER_HOME, run_pod
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # of the clone, or the site-packages that the wheel is installed in
@@ -25,6 +31,7 @@ HEADER = (
     "# Written by ratchet from the profile; changes here are lost (remove this line to keep "
     "yours).\n"
 )
+PATIENCE_S = 5  # for Dagster's database
 PATHS = ("storage", "local_artifact_storage", "compute_logs")  # of the committed `dagster.yaml`
 
 
@@ -56,6 +63,41 @@ def prepare(home: Home, orchestration: Orchestration) -> Path:
             write_atomic(file, text)
     os.environ["DAGSTER_HOME"] = str(folder)
     return folder
+
+
+def unreachable(orchestration: Orchestration) -> str:
+    """Return why Dagster's database cannot be used now, and the fix; empty: it can, or is a file.
+    Dagster itself tries for half a minute, and ends with a traceback.
+    """
+    if not (postgres := orchestration.postgres):
+        return ""
+    import psycopg2
+
+    try:
+        psycopg2.connect(
+            host=postgres.hostname, port=postgres.port, user=postgres.username,
+            dbname=postgres.database, password=os.environ.get(PASSWORD),
+            connect_timeout=PATIENCE_S,
+        ).close()  # fmt: skip
+    except psycopg2.OperationalError as error:
+        place = f"{postgres.hostname}:{postgres.port}/{postgres.database}"
+        return (
+            f"Dagster's records on {place} cannot be read ({' '.join(str(error).split())}): check "
+            f"that the server runs and has this database, and {PASSWORD}"
+        )
+    return ""
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[DagsterInstance]:
+    """Yield Dagster's instance of a home. Raises NotReady while its database cannot be used."""
+    from dagster import DagsterInstance
+
+    prepare(settings.home, settings.profile.orchestration)
+    if why := unreachable(settings.profile.orchestration):
+        raise NotReady(why)
+    with DagsterInstance.get() as instance:
+        yield instance
 
 
 def instance_settings(orchestration: Orchestration) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dagster._core.scheduler.instigation import TickStatus  # it has no public n
 
 from artifacts.integrity import CorruptArtifact
 from pipelines.health import NIGHTLY, PATIENCE_S, daemon_silence_s, findings
+from pipelines.instance import unreachable
 from pipelines.watch.view import REWARD
 from resources import lease
 from resources.cost import Total, costs, month_of
@@ -52,12 +53,15 @@ class HomeCollector:
             return list(self._families(datetime.now(UTC)))
 
     def _families(self, now: datetime) -> Iterator[GaugeMetricFamily]:
-        found = {each.part: each.blocks for each in findings(self.settings, self.instance, now)}
+        away = unreachable(self.settings.profile.orchestration)
+        each_part = findings(self.settings, away or self.instance, now)
+        found = {each.part: each.blocks for each in each_part}
         parts = dict.fromkeys(("last night", "next night", "backup"), False) | found
         yield _family("unwell", "1 for a part that `ratchet health` finds not well.", "part", parts)
         with contextlib.suppress(*DAMAGED):
             yield from self._ledger()
-        yield from self._dagster(now)
+        if not away:
+            yield from self._dagster(now)
         yield from self._disk()
         with contextlib.suppress(*DAMAGED):
             yield from self._training(now)

@@ -159,6 +159,34 @@ def test_the_status_is_shown_while_the_database_is_away(
     assert "the lease postgresql://" in errors
 
 
+@pytest.fixture
+def without_dagster(ratchet: Called, monkeypatch: pytest.MonkeyPatch) -> Called:
+    """Let Dagster's database be one where nothing listens."""
+    place = {"hostname": "127.0.0.1", "port": 1}
+    monkeypatch.setenv("RATCHET_SET", f"orchestration.postgres={json.dumps(place)}")
+    monkeypatch.setenv("DAGSTER_POSTGRES_PASSWORD", "secret")
+    monkeypatch.delattr("os.execve")  # `ratchet ui` would replace this process
+    return ratchet
+
+
+def test_without_dagsters_database_the_other_parts_are_found(
+    without_dagster: Called, tmp_path: Path
+) -> None:
+    code, output, _ = without_dagster(tmp_path, "health", "--json")
+    parts = {each["part"]: each for each in json.loads(output)}
+    assert (code, parts["champion"]["found"], parts["disk"]["blocks"]) == (1, "none yet", False)
+    assert "Dagster's records on 127.0.0.1:1/dagster" in parts["daemon"]["found"]
+
+
+@pytest.mark.parametrize("command", ["gc", "metrics", "ui"])
+def test_without_dagsters_database_a_command_says_so_in_a_line(
+    without_dagster: Called, tmp_path: Path, command: str
+) -> None:
+    code, _, errors = without_dagster(tmp_path, command)
+    assert (code, len(errors.splitlines())) == (2, 1)
+    assert "Dagster's records on 127.0.0.1:1/dagster" in errors
+
+
 def test_sensors_that_a_living_daemon_no_longer_runs_are_not_well(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
