@@ -10,18 +10,29 @@ from pathlib import Path
 import pytest
 
 
+def mount(folder: Path, size_mib: int) -> Path:
+    """Mount a disk, unless it is mounted; skip the test where that is not allowed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(folder)]
+    if not folder.is_mount():
+        mounted = subprocess.run(command, capture_output=True, check=False)
+        if mounted.returncode:
+            pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
+    return folder
+
+
+def unmount(folder: Path) -> None:
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
 @contextmanager
 def small_disk(folder: Path, size_mib: int) -> Iterator[Path]:
     """Mount a disk; skip the test where that is not allowed."""
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(folder)]
-    mounted = subprocess.run(command, capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
+    disk = mount(folder, size_mib)
     try:
-        yield folder
+        yield disk
     finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+        unmount(disk)
 
 
 @contextmanager

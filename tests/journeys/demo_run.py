@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,8 +99,13 @@ def kill_one(home: Path, command: subprocess.Popen[bytes], after: float, rng: ra
     """
     if _ended(command, after):
         return ""
+    return kill_any([psutil.Process(command.pid), *of_home(home)], rng)
+
+
+def kill_any(processes: Iterable[psutil.Process], rng: random.Random) -> str:
+    """Send SIGKILL to a random one, every kind equally likely. Return its kind."""
     kinds: dict[str, list[psutil.Process]] = {}
-    for process in [psutil.Process(command.pid), *of_home(home)]:
+    for process in processes:
         try:
             kinds.setdefault(_kind(process), []).append(process)
         except psutil.Error:

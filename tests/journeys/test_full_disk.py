@@ -13,29 +13,20 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.demo_run import now_at, orphans, ratchet, wait_until
+from tests.small_disk import full, small_disk
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 DISK_MIB = 1600
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a separate file system, so that filling it affects nothing else."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", DISK_MIB) as disk:
+        yield disk
 
 
-def test_a_full_disk_is_reported_and_the_run_resumes(small_disk: Path, tmp_path: Path) -> None:
-    home = small_disk / "home"
+def test_a_full_disk_is_reported_and_the_run_resumes(disk: Path, tmp_path: Path) -> None:
+    home = disk / "home"
     profile = tmp_path / "small.yaml"
     profile.write_text("extends: small\nneeds: {disk_gib: 1}\n")
     environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": str(profile)}
@@ -47,18 +38,11 @@ def test_a_full_disk_is_reported_and_the_run_resumes(small_disk: Path, tmp_path:
         lambda: now_at(home) == "verified_problems" or process.poll() is not None, 300
     )
     assert process.poll() is None
-    with (
-        (small_disk / "filler").open("wb") as filler,
-        pytest.raises(OSError, match="No space left"),
-    ):
-        while True:
-            filler.write(bytes(2**20))
-            filler.flush()
-    assert process.wait(300) != 0
+    with full(disk):
+        assert process.wait(300) != 0
     log_text = (tmp_path / "log").read_text()
     assert re.search(rf"error: .*disk.*{home}", log_text), log_text
     assert "Traceback" not in log_text, log_text
-    (small_disk / "filler").unlink()
     assert orphans(home) == []
 
     def verified() -> list[Path]:

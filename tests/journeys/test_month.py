@@ -17,6 +17,7 @@ from artifacts.manifest import code_version
 from resources.home import Home
 from resources.run_record import readable
 from tests.journeys.demo_run import ratchet
+from tests.small_disk import mount, unmount
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(24 * 3600)]
 DISK_MIB, NIGHTS = 1600, int(os.environ.get("RATCHET_NIGHTS", "30"))
@@ -36,12 +37,7 @@ needs: {disk_gib: 0.3, memory_gib: 1}
 @pytest.fixture
 def home() -> Home:
     """Return a home on the disk, which is mounted unless it is from an earlier try."""
-    PLACE.mkdir(parents=True, exist_ok=True)
-    if not PLACE.is_mount():
-        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(PLACE)]
-        mounted = subprocess.run(command, capture_output=True, check=False)
-        if mounted.returncode:
-            pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
+    mount(PLACE, DISK_MIB)
     (PLACE / "tiny.yaml").write_text(PROFILE, encoding="utf-8")
     return Home(PLACE / "home")
 
@@ -55,7 +51,7 @@ def test_thirty_nights_never_fill_a_small_disk(home: Home) -> None:
         assert nights(home) == done + 1
         used.append(shutil.disk_usage(PLACE).used / 2**20)
         print(f"night {done + 1}: {used[-1]:.0f} MiB used", flush=True)
-    subprocess.run(["umount", "-l", str(PLACE)], check=True)
+    unmount(PLACE)
 
 
 def nights(home: Home) -> int:

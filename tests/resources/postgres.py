@@ -79,9 +79,10 @@ def sweep(folder: Path = Path("/tmp")) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-@contextmanager
-def postgres() -> Iterator[Server]:
-    """Run a server; skip the test if Postgres or a user to run it as is missing."""
+def installed(folder: Path, port: int) -> Server:
+    """Return the server of a cluster in this folder, whose path is short because a socket is in it.
+    Skip the test if Postgres or a user to run it as is missing.
+    """
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [
         Path(path).parent for path in [shutil.which("initdb")] if path
     ]
@@ -95,14 +96,15 @@ def postgres() -> Iterator[Server]:
         if owner is None:
             pytest.skip("Postgres does not run as root, and there is no user postgres or nobody")
         as_user = {"user": owner.pw_uid, "group": owner.pw_gid}
-    # The path of the socket must be short.
-    sweep()
-    folder = Path(tempfile.mkdtemp(prefix=f"ratchet-pg-{os.getpid()}-", dir="/tmp"))
-    if as_user:
-        os.chown(folder, as_user["user"], as_user["group"])
+        os.chown(folder, owner.pw_uid, owner.pw_gid)
+    return Server(folder, port, programs[-1], as_user)
+
+
+def cluster(folder: Path) -> Server:
+    """Make a cluster in an empty folder, and start its server on a free port."""
+    server = installed(folder, free_ports(1)[0])
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o644)
-    server = Server(folder, free_ports(1)[0], programs[-1], as_user)
     command = [
         str(server.programs / "initdb"),
         "-D",
@@ -113,17 +115,20 @@ def postgres() -> Iterator[Server]:
         "scram-sha-256",
         "--no-sync",
         "--no-locale",
+        f"--pwfile={folder / 'password'}",
     ]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder, **server.as_user)
+    server.start()
+    return server
+
+
+@contextmanager
+def postgres() -> Iterator[Server]:
+    """Run a server, in a new folder."""
+    sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"ratchet-pg-{os.getpid()}-", dir="/tmp"))
     try:
-        subprocess.run(
-            [*command, f"--pwfile={folder / 'password'}"],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            **as_user,
-        )
-        server.start()
+        server = cluster(folder)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PGPASSWORD", PASSWORD)
             yield server

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -20,47 +20,38 @@ from tests.serving.gateway_server import ask, call, eventually, promote, running
 from tests.serving.test_release_gateway import gateway
 from tests.serving.test_serve_process import PATIENCE_S, free_port, serving
 from tests.serving.traffic import SETTINGS, open_release
+from tests.small_disk import full, small_disk
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 STEPS = SETTINGS.model_copy(update={"shares": (0.5,), "min_pairs": 10})
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of its own, so that filling it affects nothing else."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
-    mounted = subprocess.run(command, capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", 8) as disk:
+        yield disk
 
 
 @pytest.fixture
-def site(small_disk: Path, checkpoints: dict[str, Path]) -> Home:
+def site(disk: Path, checkpoints: dict[str, Path]) -> Home:
     """A home on the small disk, with two versions and an open release."""
-    home = Home(small_disk)
+    home = Home(disk)
     for name in ("old", "new"):
         promote(home, name, checkpoints[name])
     return home
 
 
-def fill(disk: Path) -> Path:
-    filler = disk / "filler"
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(4096))
-    return filler
+@contextmanager
+def read_only(disk: Path) -> Iterator[None]:
+    """Make a disk read-only meanwhile."""
 
-
-def remount(disk: Path, how: str) -> None:
-    def done() -> bool:  # busy while a database is open
+    def remount(how: str) -> bool:  # busy while a database is open
         command = ["mount", "-o", f"remount,{how}", str(disk)]
         return not subprocess.run(command, capture_output=True, check=False).returncode
 
-    eventually(done, PATIENCE_S)
+    eventually(partial(remount, "ro"), PATIENCE_S)
+    yield
+    eventually(partial(remount, "rw"), PATIENCE_S)
 
 
 def recorded(home: Home, names: list[str]) -> bool:
@@ -79,27 +70,20 @@ def ids(url: str, count: int) -> list[str]:
 
 
 def test_without_a_writable_disk_answers_continue_and_no_record_is_lost(
-    site: Home, small_disk: Path
+    site: Home, disk: Path
 ) -> None:
     with running(gateway(site)) as url:
         open_release(Ledger(site.ledger), Releases(site.ledger), STEPS, 2)
-        for fault in ("full", "read-only"):
+        for fault in (full, read_only):
             first = ids(url, 3)
             eventually(partial(recorded, site, first))
-            if fault == "full":
-                filler = fill(small_disk)
-            else:
-                remount(small_disk, "ro")
-            meanwhile = ids(url, 60)  # enough for the next step of the release
-            eventually(lambda: call(f"{url}/health/ready")[1]["status"] == "degraded")
-            assert call(f"{url}/health/ready")[0] == 200
-            vote = {"response": f"chatcmpl-{first[0]}", "value": "accepted"}
-            status, refusal = call(f"{url}/feedback", vote)
-            assert (status, refusal["error"]["code"]) == (503, "not_recorded"), refusal
-            if fault == "full":
-                filler.unlink()
-            else:
-                remount(small_disk, "rw")
+            with fault(disk):
+                meanwhile = ids(url, 60)  # enough for the next step of the release
+                eventually(lambda: call(f"{url}/health/ready")[1]["status"] == "degraded")
+                assert call(f"{url}/health/ready")[0] == 200
+                vote = {"response": f"chatcmpl-{first[0]}", "value": "accepted"}
+                status, refusal = call(f"{url}/feedback", vote)
+                assert (status, refusal["error"]["code"]) == (503, "not_recorded"), refusal
             eventually(partial(recorded, site, meanwhile), PATIENCE_S)
             eventually(lambda: call(f"{url}/health/ready")[1]["status"] == "ok", PATIENCE_S)
             assert call(f"{url}/feedback", vote)[0] == 200
