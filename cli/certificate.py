@@ -53,7 +53,7 @@ def write(version: str, to: Path, settings: Settings, console: Console) -> int:
 def command(
     version: VersionArgument = "champion",
     *,
-    to: Annotated[Path, typer.Option("--to", help="The new file.")] = Path("certificate.json"),
+    to: Annotated[Path, typer.Option("--out", help="The new file.")] = Path("certificate.json"),
     profile: ProfileOption = None,
 ) -> None:
     """Write a decision's certificate, which anyone can recompute without Ratchet.

@@ -230,7 +230,7 @@ def command(
             exists=True, help="A suspects.json. Default: that of this home's clean_problems."
         ),
     ] = None,
-    to: Annotated[Path | None, typer.Option("--to", help="Also write the rows as JSON.")] = None,
+    to: Annotated[Path | None, typer.Option("--out", help="Also write the rows as JSON.")] = None,
     profile: ProfileOption = None,
 ) -> None:
     """Compare models task by task, with intervals.

@@ -19,7 +19,9 @@ def command(
     ] = "cuda",
     folder: Annotated[
         Path | None,
-        typer.Option(help="For all files. Default: acceptance-DEVICE in RATCHET_HOME."),
+        typer.Option(
+            "--out", help="Folder for all files. Default: acceptance-DEVICE in RATCHET_HOME."
+        ),
     ] = None,
     base: Annotated[
         str,

@@ -228,7 +228,7 @@ def command(
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to", help="Folder for the choices. Default: one in the home for each round."
+            "--out", help="Folder for the choices. Default: one in the home for each round."
         ),
     ] = None,
     result: Annotated[

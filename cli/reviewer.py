@@ -56,7 +56,7 @@ def records(to: Path, settings: Settings, console: Console, human: Path | None =
     Raises NotReady if no problem has visible tests, or `to` is a folder; ProblemError.
     """
     if to.is_dir():
-        raise NotReady(f"--to: {to} is a folder: give a file, such as reviews.parquet")
+        raise NotReady(f"--out: {to} is a folder: give a file, such as reviews.parquet")
     with Sandbox(settings.profile.sandbox) as sandbox:
         problems, executor, left_out = clean_problems(settings), Executor(sandbox), Counter[str]()
         if human:
@@ -196,7 +196,7 @@ def clean_problems(settings: Settings) -> list[Problem]:
 
 @app.command("records")
 def reviewer_records(
-    to: Annotated[Path, typer.Option("--to", help="Parquet file to write.")],
+    to: Annotated[Path, typer.Option("--out", help="Parquet file to write.")],
     human: Annotated[
         Path | None,
         typer.Option(
@@ -214,7 +214,7 @@ def reviewer_records(
 def reviewer_teach(
     start: Annotated[Path, typer.Option("--from", help="A Hugging Face folder.")],
     records: Annotated[Path, typer.Option(help="Records from `ratchet reviewer records`.")],
-    to: Annotated[Path, typer.Option("--to", help="Folder for the Reviewer.")],
+    to: Annotated[Path, typer.Option("--out", help="Folder for the Reviewer.")],
     steps: Annotated[int, typer.Option(min=1, help="Optimizer steps.")] = 200,
     learning_rate: Annotated[
         float, typer.Option(min=1e-12, max=1.0, help="Peak learning rate.")
@@ -243,7 +243,7 @@ def reviewer_reinforce(
     generator: Annotated[
         str, typer.Option(help="The Generator, which is not trained: a folder or an endpoint.")
     ],
-    to: Annotated[Path, typer.Option("--to", help="Folder for the trained Reviewer.")],
+    to: Annotated[Path, typer.Option("--out", help="Folder for the trained Reviewer.")],
     profile: ProfileOption = None,
     change: SetOption = None,
 ) -> None:

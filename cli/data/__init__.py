@@ -202,7 +202,7 @@ def data_clean(
     target: Annotated[
         str,
         typer.Option(
-            "--to", help="Folder for the result, by path or URL; a repeated command resumes there."
+            "--out", help="Folder for the result, by path or URL; a repeated command resumes there."
         ),
     ],
     gated: Annotated[

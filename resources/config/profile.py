@@ -178,7 +178,7 @@ class Profile(Section):
     curation: Curation = Curation()
     dataset: str = ""
     """Dataset to train on, by path or fsspec URL: a folder that `ratchet data build --out` or
-    `ratchet data clean --to` wrote. Empty: it is made from this home's sources.
+    `ratchet data clean --out` wrote. Empty: it is made from this home's sources.
     """
     base: str = ""
     """Checkpoint to start from: a hub id or folder of Hugging Face's format, `gguf:PATH` (a GGUF

@@ -22,7 +22,7 @@ from problems.columns import ProblemError
 from resources.home import NotReady
 from rewards.choices import ShownChoice, read_choices
 
-FIX = f"{RESTORE}, or start another round with --to"
+FIX = f"{RESTORE}, or start another round with --out"
 QUESTION = "Which answer would you rather have?"
 
 
@@ -73,7 +73,7 @@ def check(folder: Path, about: RoundInfo, pairs: Sequence[CompletionPair]) -> No
     ):
         raise ProblemError(
             "the folder holds another round",
-            "choose another folder with --to, or repeat the contestants and options",
+            "choose another folder with --out, or repeat the contestants and options",
             str(folder),
         )
 

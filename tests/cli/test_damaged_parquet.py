@@ -46,7 +46,7 @@ def damaged(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     "command",
     [
         ("data", "add", "mine", "--path", "{}"),
-        ("data", "clean", "--from", "{}", "--to", "{}.clean"),
+        ("data", "clean", "--from", "{}", "--out", "{}.clean"),
         ("data", "leaks", "{}", "--benchmark", "humaneval"),
     ],
     ids=lambda command: " ".join(command[:2]),

@@ -56,7 +56,7 @@ BAD = [
     (("data", "diff"), "no dataset"),
     (("data", "limits"), "no references"),
     (("data", "leaks", "/nowhere", "--benchmark", "humaneval"), "/nowhere"),
-    (("data", "clean", "--from", "/nowhere", "--to", "/tmp/none"), "/nowhere"),
+    (("data", "clean", "--from", "/nowhere", "--out", "/tmp/none"), "/nowhere"),
     (("adapt", "/nowhere/at/all"), "'/nowhere/at/all'"),
     (("adapt", "/nowhere", "--set", "adaptation.shots=[]"), "adaptation.shots.*1 item"),
     (("tune", "--sweep", "."), r"--sweep: \. .*folder"),
@@ -75,9 +75,9 @@ BAD = [
         ("train", "--show", "--set", "training.learning_rate=.inf"),
         "training.learning_rate.*finite",
     ),
-    (("reviewer", "records", "--to", "."), r"--to: \. .*folder"),
+    (("reviewer", "records", "--out", "."), r"--out: \. .*folder"),
     (
-        ("reviewer", "reinforce", "--from", ".", "--generator", "foo", "--to", "rv"),
+        ("reviewer", "reinforce", "--from", ".", "--generator", "foo", "--out", "rv"),
         "foo.*folder.*endpoint",
     ),
 ]

@@ -17,7 +17,7 @@ from tests.journeys.demo_run import orphans, ratchet, wait_until
 @pytest.mark.timeout(3600)
 def test_a_killed_acceptance_continues_and_every_part_passes(tmp_path: Path) -> None:
     folder, log = tmp_path / "acceptance", tmp_path / "log"
-    command = ratchet("gpu-acceptance", "--device", "cpu", "--folder", str(folder))
+    command = ratchet("gpu-acceptance", "--device", "cpu", "--out", str(folder))
     environment = os.environ | {"RATCHET_HOME": str(tmp_path / "unused")}
     with log.open("wb") as out:
         first = subprocess.Popen(command, stdout=out, stderr=out, env=environment)

@@ -45,7 +45,7 @@ def test_a_reviewer_is_trained_and_used_by_solve(
     start, supervised, reinforced, reviews = (
         tmp_path / name for name in ("start", "supervised", "reinforced", "reviews.parquet")
     )
-    run_command(0, "reviewer", "records", "--to", str(reviews))
+    run_command(0, "reviewer", "records", "--out", str(reviews))
     comments = [review.comment for review in read_reviews(reviews)]
     make(TinyModel(positions=1024), [*map(prompt_text, problems), *comments], start)
 
@@ -57,7 +57,7 @@ def test_a_reviewer_is_trained_and_used_by_solve(
         str(start),
         "--records",
         str(reviews),
-        "--to",
+        "--out",
         str(supervised),
         "--steps",
         "2",
@@ -75,7 +75,7 @@ def test_a_reviewer_is_trained_and_used_by_solve(
         str(supervised),
         "--generator",
         str(start),
-        "--to",
+        "--out",
         str(reinforced),
         "--profile",
         "small",
