@@ -8,9 +8,8 @@ from __future__ import annotations
 import ast
 import textwrap
 
-from artifacts.parsing import parse
 from problems.schema import Problem
-from problems.syntax import tree_of
+from rewards.blocks import parsed
 from rewards.extraction import extract_code
 from sandbox.languages import PYTHON
 
@@ -31,18 +30,18 @@ def with_starter(program: str, starter_code: str, entry_point: str | None) -> st
     part of the tests earns nothing; so does one that is no Python after the starter code.
     """
     name = (entry_point or "").partition("(")[0]
-    tree = tree_of(starter_code)
-    if not name or not program.strip() or tree is None or name not in _names(tree):
+    starter = parsed(starter_code)
+    if not name or not program.strip() or not starter or name not in _names(starter):
         return program
     head = starter_code.rstrip()
-    if _compiles(program):
-        whole = f"{head}\n{program}"
-        return whole if name in _names(parse(program)) and _compiles(whole) else program
-    last = tree.body[-1]
+    if (tree := parsed(program)) and not _returns(tree):
+        return f"{head}\n{program}" if name in _names(tree) and not _is_first(tree) else program
+    last = starter.body[-1]
     if isinstance(last, ast.FunctionDef) and last.name == name and _is_open(last):
         indent = " " * last.body[0].col_offset
         for body in (program, textwrap.indent(textwrap.dedent(program), indent)):
-            if _compiles(whole := f"{head}\n{body}") and len(parse(whole).body) == len(tree.body):
+            tree = parsed(whole := f"{head}\n{body}")
+            if tree and len(tree.body) == len(starter.body):
                 return whole
     return program
 
@@ -65,9 +64,20 @@ def _is_open(function: ast.FunctionDef) -> bool:
     return len(function.body) == 1 and ast.get_docstring(function) is not None
 
 
-def _compiles(source: str) -> bool:
-    try:
-        compile(parse(source), "program.py", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+def _is_first(tree: ast.Module) -> bool:
+    """Return whether a program must be at the beginning of its file."""
+    return any(
+        isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body
+    )
+
+
+def _returns(tree: ast.Module) -> bool:
+    """Return whether a module has a `return` outside its functions, as the body of one has."""
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Return):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            pending += ast.iter_child_nodes(node)
+    return False

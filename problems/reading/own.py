@@ -73,7 +73,11 @@ def own(name: str) -> Source:
 
 
 def _of_text(column: str, value: Any, where: str) -> Any:
-    """Return the value of a column of lists or objects that a table holds as JSON text."""
+    """Return the value of a column of lists or objects that a table holds as JSON text; null has
+    that form too.
+    """
+    if column in NESTED and isinstance(value, str) and value.strip() == "null":
+        return None
     if column not in NESTED or not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     try:

@@ -256,3 +256,13 @@ def test_every_line_is_either_a_problem_or_rejected(tmp_path: Path, lines: list[
     assert len(loaded.problems) + len(loaded.rejected) == written
     assert len(loaded.problems) <= 2
     assert all(rejected.reason and rejected.fix for rejected in loaded.rejected)
+
+
+def test_null_as_json_text_is_no_value(tmp_path: Path) -> None:
+    row = ROW | {"tests": json.dumps(ROW["tests"]), "limits": "null", "tags": "null"}
+    loaded = load("mine", parquet(tmp_path / "rows.parquet", [row, row | {"tests": "null"}]))
+    assert [(each.tags, each.limits) for each in loaded.problems] == [
+        (each.tags, each.limits)
+        for each in load("mine", parquet(tmp_path / "plain.parquet", [ROW])).problems
+    ]
+    assert ["column tests is null" in each.reason for each in loaded.rejected] == [True]
