@@ -225,8 +225,9 @@ class Day:
         self.stay(20)
         used = shutil.disk_usage(self.disk).used / 2**20
         memory = {name: sum(map(unique_mib, self.tree(name))) for name in self.commands}
-        self.state["sizes"].append({"disk": used} | memory)
-        self.say(f"MiB: {self.state['sizes'][-1]}")
+        sizes = {name: round(size) for name, size in ({"disk": used} | memory).items()}
+        self.state["sizes"].append(sizes)
+        self.say(f"MiB: {sizes}")
 
     def end(self) -> None:
         """End all that the day has started."""
@@ -267,8 +268,8 @@ def outside(folder: Path) -> None:
 
     def faulty(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         if chance.random() < float((folder / "faults").read_text()):
-            start_response("503 Slow Down", [("Content-Type", "application/xml")])
-            return [b"<Error><Code>SlowDown</Code><Message>later</Message></Error>"]
+            start_response("503 Slow Down", [("Content-Length", "0")])  # HEAD has no body
+            return []
         return application(environ, start_response)
 
     server = make_server("127.0.0.1", 0, faulty, threaded=True)

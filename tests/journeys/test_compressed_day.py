@@ -150,8 +150,11 @@ def test_a_day_with_two_nights_loses_nothing() -> None:
 
 def told(day: Day) -> Counter[str]:
     """Return how often each message about a decision was sent."""
-    titles = json.loads((day.folder / "messages.json").read_text())
-    return Counter(title for title in titles if re.search("champion$|refused$", title))
+    return Counter(title for title in titles(day) if re.search("champion$|refused$", title))
+
+
+def titles(day: Day) -> list[str]:
+    return list(json.loads((day.folder / "messages.json").read_text()))
 
 
 def page(day: Day) -> list[str]:
@@ -173,6 +176,7 @@ def page(day: Day) -> list[str]:
         ("draws of held-out tasks that overlap", len(shared), bool(shared)),
         ("decisions told", f"{len(messages)} of {len(kept)}", len(messages) < len(kept)),
         ("told twice", twice(messages.elements()), bool(twice(messages.elements()))),
+        ("other messages", dict(Counter(titles(day)) - messages), False),
         ("requests by status", dict(Counter(each["status"] for each in day.answers())), False),
         ("answers recorded twice", len(twice(recorded)), bool(twice(recorded))),
         ("answers not recorded", len(answers - {*recorded}), False),
@@ -181,7 +185,7 @@ def page(day: Day) -> list[str]:
     for name in sizes[0]:
         first, last = sizes[0][name], sizes[-1][name]
         grown = last > GROWTH * first + SLACK_MIB
-        rows.append((f"{name} after each night", f"{first:.0f}, {last:.0f} MiB", grown))
+        rows.append((f"{name} after each night", f"{first}, {last} MiB", grown))
     table = [f"| {name} | {value}{' **FAULT**' * fault} |" for name, value, fault in rows]
     text = ["# A compressed day", "", "| figure | value |", "|---|---|", *table, "", "```"]
     text += [*day.state["events"], "```", ""]
