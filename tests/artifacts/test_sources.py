@@ -6,13 +6,12 @@ A hand-written list could be out of date.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from artifacts.code_hash import hash_code, parts
+from tests.children import python
 
 ROOT = Path(__file__).parents[2]
 REWARDS = ROOT / "rewards"
@@ -52,13 +51,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reward_hash(copy: Path, *weighted: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", HASH, str(copy), *weighted],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=copy,
-    ).stdout
+    return python("-c", HASH, str(copy), *weighted, cwd=copy, check=True).stdout
 
 
 @pytest.mark.slow

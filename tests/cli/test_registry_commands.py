@@ -36,6 +36,7 @@ from resources.registry.ledger import NothingToRollBack
 from resources.registry.versions import UnknownVersion
 from resources.run_context import RunContext
 from resources.settings import Settings
+from tests.children import python
 from tests.cli.conftest import Called
 from tests.pipelines.home_builder import HomeBuilder, scorecard_of
 
@@ -244,13 +245,13 @@ def test_a_promotion_over_changed_weights_ends_with_exit_code_2(home: HomeBuilde
     weights = home.run_context.store.require("checkpoints", "new").path / "model.safetensors"
     weights.write_text("old", encoding="utf-8")
     (dagster_home := home.run_context.home.path / "dagster").mkdir(exist_ok=True)
-    ended = subprocess.run(
-        [sys.executable, "-m", "pipelines.run_worker", "promote", "new", str(os.getpid())],
-        env=os.environ | {"DAGSTER_HOME": str(dagster_home)},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
+    ended = python(
+        "-m",
+        "pipelines.run_worker",
+        "promote",
+        "new",
+        str(os.getpid()),
+        env={"DAGSTER_HOME": str(dagster_home)},
     )
     errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
     assert ended.returncode == 2

@@ -18,6 +18,7 @@ from evaluation.promotion.check_certificate import faults, hash_of
 from evaluation.promotion.gate import decide
 from evaluation.promotion.policy import Policy
 from evaluation.scorecard import Scorecard
+from tests.children import python
 from tests.evaluation.scorecards import BETTER, OLD, card, counted
 
 POLICY = Policy(benchmark="heldout")
@@ -113,13 +114,7 @@ def test_the_script_needs_nothing_of_ratchet(tmp_path: Path) -> None:
     file, script = tmp_path / "certificate.json", tmp_path / "check.py"
     file.write_text(json.dumps(made()))
     script.write_bytes(Path(str(check_certificate.__file__)).read_bytes())
-    result = subprocess.run(
-        [sys.executable, "-I", "-S", script, file],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = python("-I", "-S", script, file, cwd=tmp_path)
     assert result.stdout.startswith("promote holds: "), result.stderr
     assert len(script.read_text().splitlines()) <= 200
 

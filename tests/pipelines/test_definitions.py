@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -13,6 +10,7 @@ import pytest
 from pipelines.definitions import defs
 from pipelines.jobs import PIPELINE_ASSETS, record_failure
 from problems.schema import problem_schema
+from tests.children import python
 from tests.open_runs import open_test_run
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -146,13 +144,7 @@ def test_loading_imports_no_heavy_packages() -> None:
         "import sys; from pipelines.definitions import defs; "
         f"print([m for m in {HEAVY} if m in sys.modules])"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-    )
+    result = python("-c", code, check=True)
     assert result.stdout.strip() == "[]"
 
 

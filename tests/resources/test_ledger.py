@@ -27,6 +27,7 @@ from resources.registry.ledger import (
     previous_of,
 )
 from resources.registry.ledger_database import LedgerUnreachable
+from tests.children import python
 from tests.resources.ledger_entries import put
 from tests.resources.postgres import Server
 
@@ -315,12 +316,7 @@ def test_an_unwritable_folder_raises_and_loses_nothing() -> None:
         ledger = Ledger(Path(folder) / "promotions.db")
         put(ledger, "a", "install")
         Path(folder).chmod(0o555)
-        refused = subprocess.run(
-            [sys.executable, "-c", READ_ONLY, str(ledger.place)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        refused = python("-c", READ_ONLY, str(ledger.place))
         Path(folder).chmod(0o755)
         assert re.search(r"LedgerUnreachable: .*promotions\.db", refused.stderr)
         assert len(ledger.history()) == 1

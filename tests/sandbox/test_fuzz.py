@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import pytest
 
 from sandbox.folders import remove
 from sandbox.isolation import levels
+from tests.children import python
 from tests.sandbox.fuzzing import source
 from tests.sandbox.left import descendants, left_behind, reap
 from tests.sandbox.soaking import reported
@@ -76,12 +75,12 @@ def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
 
 def one_batch(first: int, last: int, level: str, scratch: Path) -> list[dict[str, Any]]:
     """Return the findings for this range of programs; none if this machine refuses the level."""
-    completed = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("fuzzing.py")), level, str(first), str(last)],
-        cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
+    completed = python(
+        str(Path(__file__).with_name("fuzzing.py")),
+        level,
+        str(first),
+        str(last),
+        env={"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
     )
     if completed.returncode and "IsolationError" not in completed.stderr:
         return [{"job": f"of {first} to {last}", "level": level, "fault": completed.stderr[-2000:]}]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.children import python
 from tests.verl_jobs.test_job import a_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -85,13 +83,7 @@ def gave(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "TRANSFER_QUEUE_ENABLE": "1",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", SAMPLE, str(folder)],
-        capture_output=True,
-        text=True,
-        env=os.environ | settings,
-        check=False,
-    )
+    done = python("-c", SAMPLE, str(folder), env=settings)
     lines = [line for line in done.stdout.splitlines() if line.startswith("GAVE ")]
     assert len(lines) == 3, done.stdout[-2000:] + done.stderr[-3000:]
     rows = [json.loads(line.removeprefix("GAVE ")) for line in lines]

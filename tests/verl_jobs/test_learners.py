@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.children import python
 from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.config.environment import environment
 from verl_jobs.config.scale import ScaleSettings, token_budget
@@ -136,14 +134,7 @@ def handed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("handed")
     make(TinyModel(), ["def solve(x): return x"], folder / "model")
     lines = [lines_of(training, folder) for training in RUNS.values()]
-    run = subprocess.run(
-        [sys.executable, "-c", HANDED],
-        env=os.environ | environment(Training()),
-        input=json.dumps(lines),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = python("-c", HANDED, text=json.dumps(lines), env=environment(Training()))
     assert run.returncode == 0, run.stderr[-2000:]
     configs = [
         json.loads(line.removeprefix("HANDED "))

@@ -1,15 +1,13 @@
 """verl's schema accepts our overrides and loads the plug-ins that they name."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from resources.config.load import FOLDER, load_profile
+from tests.children import python
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.algorithms import NAMES
 from verl_jobs.config.curriculum import Curriculum
@@ -127,14 +125,7 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
         "folder": tmp_path,
     }
     lines = [overrides(training, seed=1, loggers=["wandb"], name="t", **paths) for training in runs]
-    run = subprocess.run(
-        [sys.executable, "-c", COMPOSE],
-        env=os.environ | environment(Training()),
-        input=json.dumps(lines),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = python("-c", COMPOSE, text=json.dumps(lines), env=environment(Training()))
     assert run.returncode == 0, run.stderr[-2000:]
     managers = [line for line in run.stdout.splitlines() if line.startswith("SAID")]
     engines = {"hf": "hf_cpu"}

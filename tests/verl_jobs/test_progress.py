@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.children import python
 from verl_jobs.trainer import progress
 from verl_jobs.trainer.entry import DIED
 
@@ -69,12 +69,6 @@ entry.end_if_stuck(progress.ProgressWatch(Path(sys.argv[1]), 1.5))
 
 @pytest.mark.slow
 def test_a_driver_without_progress_ends_with_the_phase(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", STUCK, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+    ended = python("-c", STUCK, str(tmp_path))
     assert ended.returncode == DIED, ended.stderr
     assert "error: no progress for 2 s in the phase 'update of step 3'" in ended.stdout

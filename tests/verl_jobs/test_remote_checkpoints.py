@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +18,7 @@ from artifacts.folder import Folder
 from artifacts.hashing import MANIFEST, hash_folder
 from artifacts.manifest import Manifest
 from tests.artifacts.object_store import object_store
+from tests.children import python
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored
 from tests.verl_jobs.test_job import a_job
@@ -225,12 +224,7 @@ def test_the_mirror_of_another_training_is_refused(tmp_path: Path, url: str) -> 
     system, base = fsspec.core.url_to_fs(job.mirror)
     system.cp(base, other.mirror.removeprefix("s3://"), recursive=True)
     other.write()
-    ended = subprocess.run(
-        [sys.executable, "-m", "verl_jobs.trainer.entry", str(other.path / "job.json")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = python("-m", "verl_jobs.trainer.entry", str(other.path / "job.json"))
     assert ended.returncode == 1, ended.stderr
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
     assert ended.stderr.startswith(f"error: {other.mirror} ")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.children import python
 from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
 from verl_jobs.trainer.layout import held_ranks, missing
@@ -38,13 +37,7 @@ except NoRoom as error:
     ],
 )
 def test_ranks_need_cpus_and_gpus_of_ray(cpus: int, gpus: int, outcome: str) -> None:
-    process = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(cpus=cpus, gpus=gpus)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    process = python("-c", PROGRAM.format(cpus=cpus, gpus=gpus), check=True)
     assert re.search(outcome, process.stdout), process.stdout
     if "refused" in outcome:
         assert "2 ranks" in process.stdout
