@@ -65,15 +65,6 @@ def test_status_of_a_missing_home_names_the_first_command(ratchet: Called, tmp_p
     assert not (tmp_path / "none").exists()
 
 
-def test_too_little_memory_is_reported_before_the_start(ratchet: Called, tmp_path: Path) -> None:
-    profile = tmp_path / "greedy.yaml"
-    profile.write_text("needs: {memory_gib: 1000000}", encoding="utf-8")
-    code, _, error = ratchet(tmp_path / "home", "demo", "--profile", str(profile))
-    assert code == 2
-    assert "1e+06" in error
-    assert not (tmp_path / "home" / "runs").exists()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [("demo",), ("train", "--seeds", "2")])
 def test_a_second_training_in_one_home_exits_with_code_three(
@@ -85,32 +76,3 @@ def test_a_second_training_in_one_home_exits_with_code_three(
     assert code == 3
     assert re.search(rf"chain-0001\b.*\b{process.pid}\b", error)
     assert len(error.splitlines()) == 1
-
-
-def test_a_bad_row_is_reported_and_the_others_are_added(ratchet: Called, tmp_path: Path) -> None:
-    own = tmp_path / "own.jsonl"
-    good = (
-        '{"id": "1", "statement": "Double x.", "style": "call", "entry_point": "f", '
-        '"tests": [{"args": [1], "expected": 2}]}'
-    )
-    own.write_text(f'{good}\n{{"id": 2\n', encoding="utf-8")
-    code, text, _ = ratchet(tmp_path / "home", "data", "add", "own", "--path", str(own))
-    assert not code
-    assert f"{own}: line 2: " in text
-    assert re.search(r"\b1 problem.*\b0 .*gated", text)
-    code, shown, _ = ratchet(tmp_path / "home", "data", "show")
-    assert not code
-    assert f"own ({own})" in shown
-    assert "`ratchet demo`" in shown
-
-
-def test_a_rollback_reports_both_versions_and_the_reason(
-    ratchet: Called, home_builder: HomeBuilder
-) -> None:
-    home_builder.promoted("chain-0001-sft")
-    home_builder.promoted("chain-0002")
-    home = home_builder.run_context.home.path
-    code, text, _ = ratchet(home, "rollback", "--yes", "--reason", "it wrote poems")
-    assert not code
-    assert re.search(r"version 2 \(chain-0002\).*version 1 \(chain-0001-sft\)", text)
-    assert "it wrote poems" in text

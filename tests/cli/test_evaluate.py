@@ -16,12 +16,9 @@ from cli.evaluate.completions import EvaluationOptions, evaluate_completions
 from cli.reproduce import reproduce
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import Completion
-from evaluation.judging import judge
-from evaluation.judging.reports import ATTEMPTS, NotJudged
 from evaluation.reports.cost import Price
 from problems.columns import ProblemError
 from resources.settings import Settings
-from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
 
 DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -249,33 +246,6 @@ def test_the_fenced_program_of_a_chat_is_judged(
         )
         judged = harness.program(task, harness.extracted(task, completion), False)
         assert judged == f"{row['prompt'].rstrip()}\n{program}"  # after the task's own imports
-
-
-def test_infrastructure_failures_are_retried_and_never_scored(
-    tasks: tuple[Path, list[dict[str, Any]]], tmp_path: Path
-) -> None:
-    harness = opened("humaneval", tasks[0], tmp_path).benchmark().harness
-
-    class Broken:
-        runs = 0
-
-        def __enter__(self) -> Broken:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def run(self, jobs: list[Any], repeat: int = 1) -> list[Report]:
-            Broken.runs += 1
-            return [Report(job.job_id, Verdict.INFRA, ()) for job in jobs]
-
-    with pytest.raises(NotJudged, match=rf"\b1 of 1\b.*\b{ATTEMPTS} attempts"):
-        judge.judge(
-            harness,
-            [Completion("HumanEval/0", 0, "x", whole=False)],
-            Broken,
-            judge.Verdicts(None),
-        )
-    assert Broken.runs == ATTEMPTS
 
 
 def test_a_custom_benchmark_sets_data_prompt_and_extraction(

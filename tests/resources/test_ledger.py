@@ -38,15 +38,6 @@ def test_reading_a_missing_ledger_creates_no_file(ledger: Ledger) -> None:
     assert isinstance(ledger.place, str) or not ledger.place.exists()
 
 
-def test_the_last_promoted_checkpoint_is_champion(ledger: Ledger) -> None:
-    put(ledger, "a", "install")
-    put(ledger, "b")
-    assert (champion := ledger.champion())
-    assert champion.checkpoint == "b"
-    assert champion.version == 2
-    assert [entry.checkpoint for entry in champions(ledger.history())] == ["a", "b"]
-
-
 def test_a_refused_checkpoint_changes_no_champion(ledger: Ledger) -> None:
     put(ledger, "a", "install")
     refused = put(ledger, "b", "refuse")

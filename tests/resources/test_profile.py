@@ -138,11 +138,6 @@ def test_a_wrong_value_is_named_with_the_file_that_sets_it(tmp_path: Path, wrong
     assert str(caught.value).startswith(f"{base}: ")
 
 
-def test_an_unknown_profile_suggests_the_nearest_name() -> None:
-    with pytest.raises(ProfileError, match="small"):
-        load_profile("smal")
-
-
 def test_changes_override_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_SET", "training.algorithm=rloo\nreward.weights.style=0.5\nseed=7")
     small = Settings.read("small").profile

@@ -23,7 +23,6 @@ from verl_jobs.trainer.checkpoints import (
     TRACKER,
     best,
     complete_saves,
-    damage,
     end_after_notice,
     prune,
     publish_candidate,
@@ -96,24 +95,6 @@ def test_a_damaged_checkpoint_is_skipped_and_recorded_in_faults(
     assert fault.what in capsys.readouterr().out
     assert repair(tmp_path) == 10
     assert len(faults.read(tmp_path)) == 1
-
-
-def test_the_fault_names_the_damaged_file(tmp_path: Path) -> None:
-    save = a_save(tmp_path, 10)
-    assert damage(save) == ""
-    truncated(save)
-    assert f"{SHARD} has 999 bytes" in damage(save)
-    shard_missing(save)
-    assert damage(save) == f"{SHARD} is missing"
-
-
-def test_when_all_checkpoints_are_damaged_training_starts_over(
-    tmp_path: Path,
-) -> None:
-    for step in (10, 20):
-        truncated(a_save(tmp_path, step))
-    assert repair(tmp_path) is None
-    assert len(faults.read(tmp_path)) == 2
 
 
 STEPS = st.sets(st.integers(1, 60), max_size=12)
