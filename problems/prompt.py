@@ -16,7 +16,7 @@ from problems.schema import Problem
 from sandbox.languages import LANGUAGES, PYTHON
 
 TURNS = "chat_turns"  # key in `extra`: the messages of a chat, up to the one to reply to
-COMPLETE = "Complete this Python function. Reply with code only."
+COMPLETE = "Complete this {} function. Reply with code only."
 _STREAMS = re.compile(r"\bstandard (?:input|output)\b|\bstd(?:in|out)\b", re.IGNORECASE)
 
 
@@ -30,17 +30,19 @@ def prompt_text(problem: Problem) -> str:
     shown = [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]]
     statement = problem.statement.strip()
     starter = _starter(problem, "\n".join([statement, *shown]))
-    complete = bool(starter) and " ".join(statement.split()) in " ".join(starter.split())
+    complete = bool(starter) and _words(statement) in _words(starter)
     parts = [] if complete else [statement]
     language = LANGUAGES.get(problem.language)
+    title = language.title if language else "Python"
     if starter:
         # Without the second sentence small models explain until they are cut off.
-        head = COMPLETE if complete and problem.entry_point else "Start from this code:"
+        completes = complete and problem.entry_point
+        head = COMPLETE.format(title) if completes else "Start from this code:"
         parts.append(f"{head}\n```{language.fences[0] if language else PYTHON}\n{starter}\n```")
     if not problem.kind.has_entry_point and not _STREAMS.search(statement):
         parts.append("Read the input from standard input and print the output.")
     if language:
-        parts.append(f"Write the program in {language.title}.")
+        parts.append(f"Write the program in {title}.")
     if shown:
         parts.append("Your code should pass:\n" + "\n".join(shown))
     text = "\n\n".join(parts)
@@ -71,11 +73,17 @@ def messages(value: Any) -> list[dict[str, str]]:
     ]
 
 
+def _words(text: str) -> str:
+    """Return a text in one line, without the `//` of comments."""
+    return " ".join(re.sub(r"^[ \t]*//", "", text, flags=re.MULTILINE).split())
+
+
 def _starter(problem: Problem, rest: str) -> str:
     """Return the starter code, with the signature if neither it nor the rest shows it."""
     starter = problem.starter_code.strip("\n")
     name = (problem.entry_point or "").rpartition(".")[2]
-    if not name or re.search(rf"\bdef {re.escape(name)}\b", starter + rest):
+    written = problem.language != PYTHON and name in starter
+    if not name or written or re.search(rf"\bdef {re.escape(name)}\b", starter + rest):
         return starter
     signature = str(problem.extra.get("signature") or "").strip()
     if not signature and not _shows(problem.entry_point or "", rest):

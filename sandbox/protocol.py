@@ -31,7 +31,7 @@ __all__ = [
 
 GRACE_S = 60.0  # on top of all limits of a job
 FOLDER_GRACE_S = 300.0  # and for a zygote that imports the modules of a package folder
-COMPILE_GRACE_S = 6 * COMPILING.wall_s  # and for a compiler, with the language's example first
+COMPILE_GRACE_S = 2 * COMPILING.wall_s  # and for each run of a compiler
 
 Test = Any  # a test of a style: CallTest, StdioTest, AssertTest, UnittestTest or another style's
 RECORD_KEYS = {
@@ -92,7 +92,7 @@ class Job:
     checker: str | None = None
     packages: tuple[str, ...] = ()  # that the problem needs; without them the job is not run
     in_place: bool = False  # `assert`: show changes to arguments; see sandbox/worker/in_place.py
-    language: str = PYTHON  # of the program, for `stdio`: Python or a name of sandbox/languages/
+    language: str = PYTHON  # of the program: Python or a name of sandbox/languages/
     # a folder of packages (`pip install --target`) in place of those of the settings
     package_folder: str = ""
     # Not 0: other draws of `random`, hash seed, clock, time zone and addresses; never for judging.
@@ -208,7 +208,8 @@ class Job:
         """How long to wait for the answer: a worker that takes longer is broken."""
         clocks = sum(map(self.kind.clocks, self.tests))
         grace_s = GRACE_S + (FOLDER_GRACE_S if self.package_folder else 0.0)
-        grace_s += COMPILE_GRACE_S if self.language != PYTHON else 0.0
+        if self.language != PYTHON:  # the language's example, then the program, with each script
+            grace_s += COMPILE_GRACE_S * (1 + (len(self.tests) if self.kind.shared else 1))
         return grace_s + self.limits.wall_s * clocks * 2
 
 

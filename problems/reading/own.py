@@ -194,7 +194,8 @@ def _runnable(problem: Problem, where: str) -> Problem:
     written = problem.extra.get("language")
     if problem.language == PYTHON and not str(written or "py").lower().startswith("py"):
         reason = f"column language is {written!r} with style {problem.style}"[:150]
-        fix = f"programs are in {PYTHON}, or with style stdio in {' or '.join(LANGUAGES)}"
+        styles = " or ".join(each.name for each in STYLES.values() if "language" in each.options)
+        fix = f"programs are in {PYTHON}, or with style {styles} in {' or '.join(LANGUAGES)}"
         raise ProblemError(reason, f"{fix}; rename the column if it means something else", where)
     try:
         problem.job("", "")

@@ -1,6 +1,7 @@
-"""MultiPL-E's Python (Cassano et al. 2023, arXiv:2208.08227; MIT): HumanEval and MBPP rewritten.
+"""MultiPL-E (Cassano et al. 2023, arXiv:2208.08227; MIT): HumanEval and MBPP, rewritten in Python
+and translated to JavaScript and C++.
 
-`prompt` is a signature with a docstring, `tests` a `check(candidate)` and its call. There is no
+`prompt` is a signature with a docstring or comment, `tests` what follows the function. There is no
 solution. `name` (`HumanEval_0_...`, `mbpp_3_...`) decides whether a task is gated.
 """
 
@@ -13,25 +14,38 @@ from problems.columns import ProblemError
 from problems.reading.humaneval import docstring
 from problems.reading.source import Record, Row, python, text
 from problems.shapes.shape import RowShape
+from sandbox.languages import LANGUAGES, PYTHON, language_of
 
 _NAME = re.compile(r"(HumanEval|mbpp)_(\d+)_", re.IGNORECASE)
+_COMMENT = re.compile(r"^// ?(.*)$", re.MULTILINE)
+_CANDIDATE = re.compile(r"\bcandidate = (\w+);")
+_END = "}\n"  # of a C++ function, which upstream's stop word cuts off and its tests begin with
 
 
 def read(row: Row, where: str) -> Record:
-    """Read a row of `humaneval-py` or `mbpp-py`."""
-    if (language := text(row, "language", where)) not in ("py", "python"):
-        raise ProblemError(f"the language is {language!r}", "only Python is judged", where)
+    """Read a row of `humaneval-py`, `mbpp-js` and the like."""
+    language = language_of(text(row, "language", where))
     name, prompt = text(row, "name", where), text(row, "prompt", where)
-    source, entry_point = _check(text(row, "tests", where), where)
-    task = _NAME.match(name)
-    return {
+    written, task = text(row, "tests", where), _NAME.match(name)
+    if language == PYTHON and row["language"] not in ("py", "python"):
+        known = ", ".join((PYTHON, *LANGUAGES))
+        reason = f"the language is {row['language']!r}"
+        raise ProblemError(reason, f"programs are judged in {known}", where)
+    if language == PYTHON:
+        source, entry_point = _check(written, where)
+        record: Record = {"statement": docstring(prompt, entry_point, where), "style": "assert"}
+    elif called := _CANDIDATE.search(written):
+        source, entry_point = written.removeprefix(_END), called[1]
+        record = {"statement": "\n".join(_COMMENT.findall(prompt)).strip(), "style": "script"}
+        record |= {"extra": {"language": language}}
+    else:
+        raise ProblemError("key 'tests' names no candidate", "fix the row", where)
+    return record | {
         "problem_id": name,
-        "statement": docstring(prompt, entry_point, where),
-        "style": "assert",
         "tests": [{"source": source}],
         "entry_point": entry_point,
         "starter_code": prompt,
-        "extra": {"task_id": f"{task[1]}/{task[2]}"} if task else {},
+        "extra": record.get("extra", {}) | ({"task_id": f"{task[1]}/{task[2]}"} if task else {}),
     }
 
 
@@ -60,7 +74,7 @@ def _check(written: str, where: str) -> tuple[str, str]:
 
 MULTIPL_E = RowShape(
     "multipl_e",
-    "MultiPL-E's humaneval-py and mbpp-py",
+    "MultiPL-E's humaneval and mbpp in Python, JavaScript and C++",
     ("name", "language", "prompt", "tests", "stop_tokens"),
     read,
     ("prompt", "tests", "language"),

@@ -12,8 +12,8 @@ from sandbox.worker.attempt import Attempt
 from sandbox.worker.checker import Checker
 from sandbox.worker.compare import same_output
 from sandbox.worker.executable import Executable
-from sandbox.worker.messages import Result, exception, row
-from sandbox.worker.watch import Stop, Watch
+from sandbox.worker.messages import Result, row
+from sandbox.worker.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,8 @@ class StdioAttempt(Attempt):
     def _decide(
         self, watch: Watch, at: int, stdin: bytes, want: bytes, executable: Executable
     ) -> tuple[Verdict, str]:
-        status = watch.exit()
-        if isinstance(status, Stop):
-            return status.verdict, status.detail
-        messages = watch.rest()
-        if messages and messages[0][:1] == b"C":
-            return Verdict.CE, messages[0][1:300].decode("utf-8", "replace")
-        if status != 0:
-            if messages and messages[0][:1] == b"X":
-                return exception(messages[0][1:])
-            return executable.ending(watch, status)
+        if fault := executable.fault(watch):
+            return fault
         got = bytes(watch.printed)
         if self.job["checker"]:
             return self.checker.store(at, stdin, got, want)

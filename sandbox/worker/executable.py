@@ -11,7 +11,7 @@ from sandbox.languages.language import COMPILING
 from sandbox.verdict import Verdict
 from sandbox.wire import frame
 from sandbox.worker.attempt_processes import AttemptProcesses
-from sandbox.worker.messages import Result, row
+from sandbox.worker.messages import Result, exception, row
 from sandbox.worker.slot import ENVIRONMENT, seal
 from sandbox.worker.watch import Stop, Watch
 
@@ -61,8 +61,20 @@ class Executable:
         self.request = _request(*(language.file, source, *command) if command else ("", ""))
         return None if status == 0 else fault
 
-    def ending(self, watch: Watch, status: int) -> tuple[Verdict, str]:
-        """Return the meaning of a wait status other than 0."""
+    def fault(self, watch: Watch) -> tuple[Verdict, str] | None:
+        """Wait for the program's end; return the verdict of one that failed, None of one that ended
+        with exit status 0.
+        """
+        status = watch.exit()
+        if isinstance(status, Stop):
+            return status.verdict, status.detail
+        messages = watch.rest()
+        if messages and messages[0][:1] == b"C":
+            return Verdict.CE, messages[0][1:300].decode("utf-8", "replace")
+        if status == 0:
+            return None
+        if messages and messages[0][:1] == b"X":
+            return exception(messages[0][1:])
         stop, said = watch.ending(status), watch.errors
         if not self.language:
             return stop.verdict, stop.detail

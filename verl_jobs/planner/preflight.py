@@ -159,8 +159,8 @@ def check_rows(path: Path, *, shared: bool = True) -> int:
             )
         if isinstance(task, Problem) and task.kind.shared and not shared:
             raise CannotTrain(
-                f"{path}, row {number}: {task.problem_id} has unittests, whose verdicts have "
-                "trust `shared`, and reward.shared is off: no completion "
+                f"{path}, row {number}: {task.problem_id} has tests of style {task.style}, "
+                "whose verdicts have trust `shared`, and reward.shared is off: no completion "
                 "would earn a reward. Set reward.shared: true, or remove the row"
             )
     return int(table.num_rows)
