@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from sandbox.limits import Limits
 
-# A compiler's work is not the program's: a program that exceeds these does not compile. The wall
-# clock stops only what waits, on a busy machine too.
-COMPILING = Limits(wall_s=60.0, cpu_s=10.0, memory_mb=1024, output_kb=256)
+# A compiler's work is not the program's: a program that exceeds these does not compile. CPU time
+# and memory end what computes; nothing that a program can name makes a compiler wait.
+COMPILING = Limits(wall_s=120.0, cpu_s=10.0, memory_mb=1024, output_kb=256)
 
 
 @dataclass(frozen=True)

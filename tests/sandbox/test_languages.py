@@ -15,6 +15,7 @@ import pytest
 
 from sandbox.isolation import cgroups
 from sandbox.languages import LANGUAGES
+from sandbox.languages.language import COMPILING
 from sandbox.protocol import Invalid, Job, Limits, StdioTest
 from sandbox.worker import slot
 from sandbox.worker.slot import LevelRefused
@@ -99,6 +100,26 @@ def test_a_cpp_program_gets_the_verdict_of_its_behaviour(judge: Judge, what: str
     assert (report.verdict, report.trust) == (verdict, "apart"), report.detail
     assert report.denied in ({}, None)
     assert not any((report.tried or {}).values())
+
+
+BOMBS = {
+    "includes a file without end": '#include "/dev/zero"\nint main() {}',
+    "includes itself twice": '#include "program.cpp"\n#include "program.cpp"\nint main() {}',
+    "includes the compiler's own pipe": '#include "/proc/self/fd/1"\nint main() {}',
+    "recurses in templates": (
+        "template<int N> struct A { typename A<N + 1>::t x; using t = int; };\n"
+        "A<0> a;\nint main() {}"
+    ),
+    "repeats an instruction": ('asm(".rept 1000000000\\n.quad 1\\n.endr");\nint main() {}'),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", BOMBS)
+def test_a_compiler_bomb_does_not_compile_and_waits_for_nothing(judge: Judge, what: str) -> None:
+    report = judge(job("cpp", BOMBS[what]))
+    assert report.verdict == "CE", report.detail
+    assert f"more than {COMPILING.wall_s:g} s" not in report.detail
 
 
 RIGHT = "console.log(2 * require('fs').readFileSync(0))"
