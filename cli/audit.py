@@ -48,7 +48,7 @@ def audit(wanted: Wanted, settings: Settings, console: Console, *, as_json: bool
     Raises ProblemError and FileNotFoundError.
     """
     from problems.columns import ProblemError
-    from rewards.audit.run import PYTEST
+    from problems.task_folders.needs import PYTEST
     from sandbox.sandbox import Sandbox
 
     config = settings.profile.sandbox
@@ -87,9 +87,9 @@ def _tasks(
     from problems.reading.mapping import pairs
     from problems.reading.place import Place
     from problems.sources.registry import load, recognized
+    from problems.task_folders.task_folder import find_tasks
     from rewards.audit.folders import audit_folders
     from rewards.audit.rows import audit_rows
-    from rewards.audit.task_folder import find_tasks
 
     path = wanted.path
     if path.is_dir() and next(find_tasks(path), None):

@@ -24,6 +24,7 @@ from pathlib import Path
 from measurements.audit_folders import FOLDER_FAULTS, write_folders
 from problems.schema import Problem
 from problems.sources.registry import load
+from problems.task_folders.needs import PYTEST
 from rewards.audit.findings import (
     KNOWN,
     LEAK,
@@ -36,7 +37,6 @@ from rewards.audit.findings import (
 )
 from rewards.audit.folders import audit_folders
 from rewards.audit.rows import audit_rows
-from rewards.audit.run import PYTEST
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 DATA = os.environ.get("RATCHET_DATA", "")

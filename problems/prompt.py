@@ -39,7 +39,7 @@ def prompt_text(problem: Problem) -> str:
         completes = complete and problem.entry_point
         head = COMPLETE.format(title) if completes else "Start from this code:"
         parts.append(f"{head}\n```{language.fences[0] if language else PYTHON}\n{starter}\n```")
-    if not problem.kind.has_entry_point and not _STREAMS.search(statement):
+    if "stdin" in problem.kind.keys and not _STREAMS.search(statement):
         parts.append("Read the input from standard input and print the output.")
     if language:
         parts.append(f"Write the program in {title}.")

@@ -178,7 +178,7 @@ class Worker:
 
     def _program_slot(self, style: Style, job: dict[str, Any]) -> Slot:
         texts = [job["source"]]
-        if job["language"] in LANGUAGES:
+        if job["language"] in LANGUAGES and not style.preload:  # else Python runs the program
             return self._slot(job["language"])
         if style.shared:
             texts += [text for test in job["tests"] for text in test.values()]

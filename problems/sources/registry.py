@@ -27,6 +27,7 @@ from problems.reading.stated import with_stated
 from problems.schema import Problem
 from problems.shapes.exercism import exercises, track
 from problems.shapes.registry import published_record
+from problems.shapes.task_folder import folder_rows, task_folders
 from sandbox.discovery import entries
 
 Converted = tuple[str, Problem | ProblemError]  # the row's location, and the problem or the error
@@ -53,6 +54,8 @@ def read(name: str, place: Place) -> Iterator[Converted]:
     source = SOURCES.get(name) or _unknown(name, place)
     if place.path is not None and name not in SOURCES and exercises(place.path):
         rows = track(place.path)
+    elif place.path is not None and name not in SOURCES and task_folders(place.path):
+        rows = folder_rows(place.path)
     elif place.path is not None:
         rows = local_rows(source, place.path)
     elif source.generate:

@@ -6,13 +6,14 @@ import time
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from rewards.audit.dockerfile import read_image
+from problems.task_folders.dockerfile import read_image
+from problems.task_folders.folder import read_folder
+from problems.task_folders.needs import unrunnable
+from problems.task_folders.task_folder import VERIFIERS, find_tasks, read_task
 from rewards.audit.findings import CHECKS, AuditedTask, Finding, audited
-from rewards.audit.folder import read_folder
-from rewards.audit.run import CHECKED, SECONDS, jobs, outcomes, unrunnable
+from rewards.audit.run import CHECKED, SECONDS, jobs, outcomes
 from rewards.audit.static import static_findings
-from rewards.audit.task_folder import find_tasks, read_task
-from rewards.audit.verifiers_folder import KIND, verifiers_findings
+from rewards.audit.verifiers_folder import verifiers_findings
 from sandbox.sandbox import Runs
 
 
@@ -31,7 +32,7 @@ def audit_folders(
         name = name.encode("utf-8", "replace").decode()
         if only and name not in only:
             continue
-        if kind == KIND:
+        if kind == VERIFIERS:
             findings = list(verifiers_findings(read_folder(folder)))
             taken_s = time.monotonic() - started
             yield audited(name, kind, findings, taken_s, CHECKS, "its code is not run")

@@ -11,10 +11,10 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
-from rewards.audit.dockerfile import Image, installed, without_installs
+from problems.task_folders.dockerfile import Image
+from problems.task_folders.task_folder import TaskFolder
 from rewards.audit.findings import (
     NOTHING,
     OTHERS,
@@ -25,26 +25,16 @@ from rewards.audit.findings import (
     Finding,
     Status,
 )
-from rewards.audit.task_folder import TaskFolder, texts
 from sandbox.protocol import LOAD, Job, Limits, Report, Verdict
+from sandbox.styles.repository import FUTURE
+from sandbox.styles.repository import HARNESS as REPOSITORY
 
-HARNESS = Path(__file__).with_name("harness.py")
-PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
+HARNESS = REPOSITORY + Path(__file__).with_name("harness.py").read_text("utf-8").replace(FUTURE, "")
 SECONDS = 10.0  # of CPU for each of a task's two jobs
-MAX_IMAGE = 8 << 20  # bytes
 REPEATED, DRAWN = 2, 8  # runs of the tests on one solution; where something may vary
 DRAWS = re.compile(
     r"random|urandom|uuid|secrets|shuf\b|time\(\)|now\(|perf_counter|set\(|hash\(|date\b|sleep"
 )
-# What the sandbox has, or what only an installer or a person needs.
-PRESENT = {
-    "python3", "python", "python3-pip", "python3-venv", "python3-dev", "python-is-python3", "pip",
-    "setuptools", "wheel", "uv", "curl", "wget", "git", "bash", "coreutils", "ca-certificates",
-    "tmux", "asciinema", "vim", "nano", "less", "procps", "build-essential", "gnupg", "lsb-release",
-    "findutils", "grep", "sed", "gawk", "diffutils", "tar", "gzip", "sudo", "locales", "tzdata",
-    "software-properties-common", "apt-utils", "unzip", "file", "pytest-json-ctrf",
-}  # fmt: skip
-TOOLS = re.compile(r"(?:^|[\s;&|(])([a-z][\w.+-]*)", re.M)
 # The attempts of the two jobs of a task, which run side by side, and the checks that they are for.
 ATTEMPTS = (
     {"solution": SOLUTION, "again": REPEATS, "otherwise": OTHERS},
@@ -52,42 +42,6 @@ ATTEMPTS = (
      "hollow": WRONG},
 )  # fmt: skip
 CHECKED = dict.fromkeys(check for job in ATTEMPTS for check in job.values())
-
-
-def unrunnable(task: TaskFolder, image: Image) -> str:
-    """Return why the sandbox cannot run a task; "" if it can."""
-    if task.unrunnable or not task.test:
-        return task.unrunnable or "it has no tests to start"
-    if not image.plain:
-        return f"its image must be built: it starts from {image.base or 'no known base'}"
-    if sum(map(len, image.files.values())) > MAX_IMAGE:
-        return f"its image copies over {MAX_IMAGE >> 20} MiB"
-    scripts = "\n".join([*image.runs, task.tests_text, task.solution_text])
-    used = without_installs(f"{scripts}\n{texts(image.files)}")
-    words = set(re.findall(r"[a-z][\w+-]*", used.lower()))
-    lacking = sorted(
-        name
-        for name in installed(scripts) - PRESENT - set(PYTEST)
-        if {name, name.replace("-", "_"), *SPELLED.get(name, ())} & words and not find_spec_of(name)
-    )
-    if lacking:
-        return f"its image must be built: it installs {', '.join(lacking)}"
-    if image.clones:
-        return "its image must be built: it clones a repository"
-    return ""
-
-
-SPELLED = {
-    "scikit-learn": ("sklearn",),
-    "pyyaml": ("yaml",),
-    "pillow": ("pil",),
-    "nodejs": ("node",),
-}
-IMPORTABLE = ("numpy", "sortedcontainers")  # in the sandbox
-
-
-def find_spec_of(name: str) -> bool:
-    return name in IMPORTABLE and find_spec(name) is not None
 
 
 def jobs(task: TaskFolder, image: Image, number: int, seconds: float) -> Iterator[Job]:
@@ -103,7 +57,7 @@ def jobs(task: TaskFolder, image: Image, number: int, seconds: float) -> Iterato
         "pytest": "pytest" in task.tests_text,
     }  # fmt: skip
     filled = f"\n\nTASK |= json.loads({json.dumps(json.dumps(facts))})\n"
-    source = HARNESS.read_text("utf-8") + filled
+    source = HARNESS + filled
     limits = Limits(
         wall_s=LOAD * seconds,
         cpu_s=seconds,

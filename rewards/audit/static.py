@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.schema import Problem
-from rewards.audit.dockerfile import Image
+from problems.task_folders.dockerfile import Image
+from problems.task_folders.task_folder import MAX_TEXT, TaskFolder, decoded
 from rewards.audit.findings import CONTAINED, KNOWN, LAYOUT, LEAK, NOTHING, Finding
 from rewards.audit.git_objects import Unreadable, objects, stores
 from rewards.audit.leaks import MIN_COPY, SHARE, copied, copied_lines, line_set, telling_lines
-from rewards.audit.task_folder import MAX_TEXT, TaskFolder, decoded
 
 SECRET = re.compile(r"answer|truth|expected|solution|golden|oracle|reference_out|hidden", re.I)
 SCRIPTS = (".py", ".sh", ".js", ".rb")

@@ -8,33 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.schema import Problem
+from problems.task_folders.folder import Folder
 from rewards.audit.findings import KNOWN, LAYOUT, LEAK, Finding
-from rewards.audit.folder import Folder
 from rewards.audit.leaks import squeezed
 
-KIND = "verifiers"
 PROMPTS = ("question", "prompt", "instruction", "problem", "input")
 ANSWERS = ("answer", "solution", "expected", "target", "output")
 LOADS = re.compile(r"Taskset|Harness|\bload_(?:environment|taskset)\b")
 MIN_ANSWER = 20  # squeezed characters; a shorter answer may be in any prompt
 MAX_ROWS = 2_000  # of a file
-
-
-def is_verifiers(pyproject: bytes) -> bool:
-    """Return whether a pyproject.toml is that of an environment: it needs the package."""
-    try:
-        project = tomllib.loads(pyproject.decode("utf-8", "replace")).get("project", {})
-        needs = project.get("dependencies", [])
-        return any(re.match(r"verifiers\b(?!-)", each) for each in needs if isinstance(each, str))
-    except (tomllib.TOMLDecodeError, AttributeError, TypeError, RecursionError):
-        return False
 
 
 def verifiers_findings(folder: Folder) -> Iterator[Finding]:

@@ -9,9 +9,9 @@ import pytest
 
 from measurements.audit_folders import FOLDER_FAULTS
 from measurements.audit_tasks import write_base
+from problems.task_folders.needs import PYTEST
 from rewards.audit.findings import CONTAINED, LAYOUT, LEAK, NOTHING, OTHERS, SOLUTION, AuditedTask
 from rewards.audit.folders import audit_folders
-from rewards.audit.run import PYTEST
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 STATIC = [kind for kind, (_, checks) in FOLDER_FAULTS.items() if checks & {CONTAINED, LAYOUT, LEAK}]

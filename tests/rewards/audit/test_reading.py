@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rewards.audit.dockerfile import installed, read_image
-from rewards.audit.folder import read_folder
+from problems.task_folders.dockerfile import installed, read_image
+from problems.task_folders.folder import read_folder
 from rewards.audit.git_objects import Unreadable, objects, stores
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from rewards.audit.folder import Folder, read_folder
-from rewards.audit.verifiers_folder import KIND, is_verifiers
+from problems.task_folders.folder import Folder, read_folder
 
+VERIFIERS = "verifiers"
 MARKERS = {"task.toml": "harbor", "openenv.yaml": "openenv", "task.yaml": "terminal-bench"}
 DEPTH = 6  # folders below the given one in which tasks are looked for
 MAX_TEXT = 1 << 20
@@ -70,12 +71,22 @@ def find_tasks(path: Path) -> Iterator[tuple[Path, str]]:
         names[:] = sorted(name for name in names if name != ".git")
         kinds = [kind for marker, kind in MARKERS.items() if marker in files]
         if "pyproject.toml" in files and is_verifiers(_start(Path(folder) / "pyproject.toml")):
-            yield Path(folder), KIND  # Harbor folders may lie in it
+            yield Path(folder), VERIFIERS  # Harbor folders may lie in it
         if kinds:
             yield Path(folder), kinds[0]
             names.clear()
         elif len(Path(folder).parts) - base >= DEPTH:
             names.clear()
+
+
+def is_verifiers(pyproject: bytes) -> bool:
+    """Return whether a pyproject.toml is that of an environment: it needs the package."""
+    try:
+        project = tomllib.loads(pyproject.decode("utf-8", "replace")).get("project", {})
+        needs = project.get("dependencies", [])
+        return any(re.match(r"verifiers\b(?!-)", each) for each in needs if isinstance(each, str))
+    except (tomllib.TOMLDecodeError, AttributeError, TypeError, RecursionError):
+        return False
 
 
 def _start(path: Path) -> bytes:
