@@ -45,13 +45,15 @@ def bucket() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return str(tmp_path / "mirror")
+
+
 @pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return (
-        f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
-        if request.param == "s3"
-        else str(tmp_path / "mirror")
-    )
+def any_url(request: pytest.FixtureRequest, tmp_path: Path, url: str) -> str:
+    """Return a place of each kind, for the tests that write, list, replace and remove copies."""
+    return f"{request.getfixturevalue('bucket')}/{tmp_path.name}" if request.param == "s3" else url
 
 
 def in_bare_folder(job: TrainingJob, folder: Path) -> TrainingJob:
@@ -60,10 +62,12 @@ def in_bare_folder(job: TrainingJob, folder: Path) -> TrainingJob:
     return moved
 
 
-def test_a_training_resumes_from_the_mirror_in_an_empty_folder(tmp_path: Path, url: str) -> None:
+def test_a_training_resumes_from_the_mirror_in_an_empty_folder(
+    tmp_path: Path, any_url: str
+) -> None:
     job = a_job(
         tmp_path / "here",
-        store=url,
+        store=any_url,
         training=Training(kl_in="reward", kl_coefficient=0.1, kl_target=0.01),
     )
     job.path.mkdir()
@@ -84,8 +88,8 @@ def test_a_training_resumes_from_the_mirror_in_an_empty_folder(tmp_path: Path, u
     assert faults.read(there.path) == [] == faults.read(job.path)
 
 
-def test_the_mirror_follows_the_retention_policy(tmp_path: Path, url: str) -> None:
-    job = a_job(tmp_path / "here", store=url)
+def test_the_mirror_follows_the_retention_policy(tmp_path: Path, any_url: str) -> None:
+    job = a_job(tmp_path / "here", store=any_url)
     save_as_verl(job, [5, 10, 15, 20])
     there = in_bare_folder(job, tmp_path / "there")
     for _ in range(2):  # the newest copy is enough, or the one before it
@@ -164,8 +168,10 @@ def test_after_a_restore_the_mirror_follows_the_retention_policy(tmp_path: Path,
     assert steps_of(Mirror(job.mirror).sealed("saves", SEAL)) == [5, 20, 25]
 
 
-def test_a_resumed_training_replaces_copies_of_the_lost_attempt(tmp_path: Path, url: str) -> None:
-    job, name = a_job(tmp_path / "here", store=url), "candidates/step-000010"
+def test_a_resumed_training_replaces_copies_of_the_lost_attempt(
+    tmp_path: Path, any_url: str
+) -> None:
+    job, name = a_job(tmp_path / "here", store=any_url), "candidates/step-000010"
     save_as_verl(job, [5, 10])
     mirror = Mirror(job.mirror)
     mirror.drop("saves/global_step_10", SEAL)  # as after a kill between the two uploads
