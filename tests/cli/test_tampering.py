@@ -133,6 +133,17 @@ def test_a_published_artifact_is_named_when_it_is_required(home: Home) -> None:
         store.require(kind, artifact)
 
 
+@pytest.mark.parametrize("damage", ["{", "a wrong hash"])
+def test_damaged_cached_hashes_are_computed_again(home: Home, damage: str) -> None:
+    store = home.store()
+    artifact = store.require("datasets", "clean_problems")
+    cache = artifact.path.with_name(f".{artifact.path.name}.files.json")
+    hashes = json.loads(cache.read_text(encoding="utf-8"))
+    hashes["suspects.json"][-1] = damage
+    cache.write_text(damage if damage == "{" else json.dumps(hashes), encoding="utf-8")
+    assert store.require("datasets", "clean_problems") == artifact
+
+
 def test_an_added_or_removed_file_is_named(home: Home) -> None:
     store = home.store()
     folder = store.require("datasets", "clean_problems").path

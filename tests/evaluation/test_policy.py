@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from evaluation.promotion.checks import Check, Facts
 from evaluation.promotion.gate import Decision, decide
 from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import Incomparable
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.alpha_spending import Gate
 from tests.evaluation.scorecards import BETTER, OLD, card, counted
@@ -188,3 +189,17 @@ def test_every_check_that_refuses_has_a_sentence() -> None:
     assert all(
         isinstance(check, Check) and check.sentence in decision.reasons for check in refusing
     )
+
+
+def test_another_version_of_another_benchmark_is_refused() -> None:
+    with pytest.raises(Incomparable, match="benchmark versions"):
+        decide(
+            OLD,
+            BETTER,
+            others=[
+                (
+                    card("old", [1], benchmark="mbpp", benchmark_version="v1"),
+                    card("new", [1], benchmark="mbpp", benchmark_version="v2"),
+                )
+            ],
+        )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.demo_run import wait_until
-from tests.resources.two_nodes import ROOT, Nodes, two_nodes
+from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.scale import ScaleSettings
 from verl_jobs.config.training import Training
@@ -93,3 +93,46 @@ def test_a_training_on_a_preempted_node_saves_and_resumes(tmp_path: Path) -> Non
         before = saved(job)
         assert resumes(job, 2, owner), (tmp_path / "owner.log").read_text()
         assert int(log_lines(job)[1].split()[2]) >= before > 0
+
+
+LOADS = """
+import sys, time
+import ray
+from verl_jobs.metrics.machines import Machines
+ray.init(address=sys.argv[1], log_to_driver=False)
+
+@ray.remote(num_cpus=0, num_gpus=1)
+class Rank:
+    def node(self):
+        return ray.get_runtime_context().get_node_id()
+
+machines, ranks = Machines(), []
+for _ in range(2):
+    ranks.append(Rank.remote())
+    ray.get(ranks[-1].node.remote())
+    machines.loads()
+    time.sleep(0.5)
+    print(*sorted(machines.loads()), sep=", ", flush=True)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_each_node_with_workers_reports_its_load() -> None:
+    with two_nodes(1, PATHS) as nodes:
+        address = (nodes.session / "ray_current_cluster").read_text()
+        environment = os.environ | nodes.environment | {"PYTHONPATH": PATHS}
+        run = subprocess.run(
+            [sys.executable, "-c", LOADS, address],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    alone, apart = run.stdout.splitlines()
+    # The load is that of the rank's machine, whether or not the driver runs there.
+    assert alone == "cpu_percent, memory_gib", run.stderr
+    assert apart.split(", ") == [
+        f"{name} of {place}" for name in ("cpu_percent", "memory_gib") for place in (HEAD, OTHER)
+    ]

@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 from artifacts.folder import Folder
 from artifacts.hashing import MANIFEST, hash_folder
 from artifacts.manifest import Manifest
-from tests.artifacts.object_store import object_store
+from tests.artifacts.object_store import no_object_store, object_store
 from tests.children import python
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored
@@ -217,6 +217,16 @@ def test_a_failing_mirror_is_recorded_and_training_continues(tmp_path: Path) -> 
     (tmp_path / "file").write_text("not a folder")
     job = a_job(tmp_path / "here", store=str(tmp_path / "file" / "store"))
     save_as_verl(job, [5])
+    [fault] = faults.read(job.path)
+    assert job.mirror in fault.what
+    assert repair(job.path) == 5
+
+
+@pytest.mark.slow
+def test_an_unreachable_object_store_is_recorded_and_training_continues(tmp_path: Path) -> None:
+    with no_object_store() as url:
+        job = a_job(tmp_path / "here", store=url)
+        save_as_verl(job, [5])
     [fault] = faults.read(job.path)
     assert job.mirror in fault.what
     assert repair(job.path) == 5
