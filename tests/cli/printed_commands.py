@@ -55,7 +55,6 @@ NOT_RUN = {
     r"ratchet evaluate .*(mbpp|humaneval)": "needs the published tasks: test_evaluate",
     r"ratchet data sample ": "needs a model of the reader: test_data_sample",
     r"ratchet prefer chain-": "needs completions that differ: test_prefer",
-    r"ratchet reproduce ": "needs the drawn tasks of the score: test_reproduce",
     r"ratchet jobs (stop|resume)$": "no training runs: test_job_control",
 }
 # What a reader puts in place of the page's words.

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 
 import psutil
@@ -52,7 +52,7 @@ def kill_under_load(
     ways: dict[str, Callable[[], None]],
     whole: Callable[[], bool],
 ) -> None:
-    """Kill in random ways, each time after every client has got answers again.
+    """Kill in each way in turn, each time after every client has got answers again.
 
     whole: whether all engines run, so that never two of them are dead at once.
     """
@@ -60,7 +60,7 @@ def kill_under_load(
     done: Counter[str] = Counter()
     with gateway.runs():
         with clients(gateway.url) as threads:
-            for _ in range(kills):
+            for _, way in zip(range(kills), cycle(ways), strict=False):
                 before = [len(each.answered) for each in threads]
 
                 def settled(before: list[int] = before) -> bool:
@@ -76,7 +76,6 @@ def kill_under_load(
                     challenger = 3 - (deployed(known) or 1)
                     open_release(ledger, releases, STEPS, challenger)
                 time.sleep(random.uniform(0, 0.5))
-                way = random.choice(list(ways))
                 ways[way]()
                 done[way] += 1
                 print(sum(done.values()), way, flush=True)
