@@ -50,7 +50,7 @@ def serve(port: int, settings: Settings, console: Console) -> None:
     try:
         champion = champion_of(settings.history)
         answers = (
-            f"serves the champion of {home.path}, {champion.checkpoint}"
+            f"serves the champion of {home.path}, {champion.checkpoint}, once it is loaded"
             if champion
             else f"answers with 503 until {home.path} has a champion: `ratchet demo` or `ratchet "
             "train` makes the first"
