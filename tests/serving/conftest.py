@@ -11,6 +11,7 @@ from resources.config.serving import Serving
 from resources.home import Home
 from tests.serving.gateway_server import call, eventually, fast, promote, running
 from tests.serving.tiny_model import make_model
+from tests.serving.traffic import Site
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +29,11 @@ def served(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactor
     promote(home, "old", checkpoints["old"])
     with running(make_app(home, Serving())) as address:
         yield address
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
 
 
 @pytest.fixture

@@ -33,11 +33,6 @@ CRDS = json.loads((Path(__file__).parent / "traffic_crds.json").read_text(encodi
 HEADER = "x-ratchet-version"
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def check(document: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator(CRDS[document["kind"]]).validate(document["spec"])
 

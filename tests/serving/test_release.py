@@ -33,11 +33,6 @@ from tests.resources.ledger_entries import put
 from tests.serving.traffic import SETTINGS, Site, open_release
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def test_without_a_release_the_champion_of_the_ledger_answers(site: Site) -> None:
     assert {choice.version for choice in site.send(100)} == {2}
     assert site.router.versions() == [2]

@@ -14,11 +14,6 @@ from serving.release.plan import plan_of
 from tests.serving.traffic import SETTINGS, Site
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def test_a_rollback_in_the_ledger_ends_the_release(site: Site) -> None:
     site.open()
     site.ledger.rollback("by hand")

@@ -22,11 +22,6 @@ from tests.serving.traffic import SETTINGS, Site
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
-@pytest.fixture
 def app(tmp_path: Path, site: Site) -> FastAPI:
     made = FastAPI()
     made.include_router(release_routes(Home(tmp_path), site.ledger))
