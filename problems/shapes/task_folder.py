@@ -15,7 +15,7 @@ from problems.columns import ProblemError
 from problems.reading.source import Read, Record, Row
 from problems.shapes.shape import RowShape
 from problems.task_folders.dockerfile import Image, read_image
-from problems.task_folders.needs import unrunnable
+from problems.task_folders.needs import PYTEST, unrunnable
 from problems.task_folders.task_folder import TaskFolder, decoded, find_tasks, read_task
 
 LAYOUTS = ("harbor", "terminal-bench")
@@ -59,6 +59,7 @@ def _row(task: TaskFolder, image: Image) -> Row:
         "instruction": f"{task.instruction.strip()}\n\nIt runs in {test['workdir']}.{shown}",
         "test": test,
         "script": _script(task),
+        "needs": list(PYTEST) if "pytest" in task.tests_text else [],
     }
 
 
@@ -97,7 +98,7 @@ def read(row: Row, where: str) -> Record:
         "tests": [row["test"]],
         "solutions": [row["script"]],
         "limits": LIMITS,
-        "extra": {"language": "bash"},
+        "extra": {"language": "bash", "packages": row["needs"]},
     }
 
 
@@ -106,5 +107,5 @@ TASK_FOLDER = RowShape(
     "folders of Harbor and Terminal-Bench whose tests need only Python and a shell",
     ("task_folder", "instruction", "test", "script"),
     read,
-    ("task_folder", "instruction", "test", "script"),
+    ("task_folder", "instruction", "test", "script", "needs"),
 )

@@ -18,7 +18,9 @@ import sandbox.child
 from sandbox.reading import Key, is_text, is_texts
 from sandbox.styles.style import Style
 from sandbox.styles.unittest_ import UnittestAttempt
+from sandbox.verdict import Verdict
 from sandbox.worker.attempt_processes import AttemptProcesses
+from sandbox.worker.messages import Result
 
 FUTURE = "from __future__ import annotations\n"  # a text that follows another has it no more
 HARNESS = (Path(sandbox.child.__path__[0]) / "repository.py").read_text("utf-8")
@@ -51,6 +53,13 @@ class RepositoryAttempt(UnittestAttempt):
         facts = {"solve": "solve.sh", "solution": {"solve.sh": program}}
         self.tests = [{"source": _method(test | facts)} for test in self.tests]
         self.processes.job = self.job | {"source": HARNESS, "entry": "judged"}
+
+    def run(self) -> list[Result]:
+        if self.processes.slot.level == "bare":  # the harness needs a file system of its own
+            self.shared = self.unusable = True
+            why = "not measured: style repository needs isolation root or userns"
+            return [[Verdict.INFRA, why, 0.0] for _ in self.tests]
+        return super().run()
 
 
 def _method(test: dict[str, Any]) -> str:

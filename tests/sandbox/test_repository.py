@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,15 @@ def test_the_solution_of_a_folder_passes(with_pytest: Sandbox, tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_a_level_without_a_file_system_of_its_own_is_not_the_programs_fault(
+    level: Sandbox, tmp_path: Path
+) -> None:
+    task = problem(tmp_path)
+    report = judged(level, replace(task, extra={"language": "bash"}), "true")
+    assert report.verdict == ("INFRA" if report.isolation.startswith("bare") else "WA"), report
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ATTACKS)
 def test_an_attack_does_not_pass(with_pytest: Sandbox, tmp_path: Path, what: str) -> None:
     report = judged(with_pytest, problem(tmp_path), ATTACKS[what])
@@ -138,6 +148,12 @@ def test_a_solution_beside_such_files_still_passes(with_pytest: Sandbox, tmp_pat
     task = problem(tmp_path)
     script = f"echo 'broken(' > conftest.py\n{task.solutions[0]}"
     assert judged(with_pytest, task, script).verdict == "AC"
+
+
+def test_without_pytest_it_is_not_measured(sandbox: Sandbox, tmp_path: Path) -> None:
+    report = judged(sandbox, problem(tmp_path), "true")
+    assert report.verdict == "INFRA"
+    assert "pytest" in report.absent
 
 
 def test_the_prompt_asks_for_a_script(tmp_path: Path) -> None:
