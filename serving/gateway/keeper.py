@@ -105,6 +105,9 @@ class Keeper:
                 await self.pool.load(loaded.entry, pinned=True)
 
     def _let_go(self, version: int) -> None:
+        # At once: the next look may take minutes, while an engine starts. Requests assigned to a
+        # challenger that is out would look like lost ones of the release.
+        self.catalog.loaded -= {version}
         leaving = asyncio.create_task(self.pool.unload(version))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
