@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from resources.config.serving import Breaker, Serving
 from resources.home import Home
+from resources.registry.ledger import Entry
 from serving.gateway.observations import Observation, Observations
+from serving.gateway.routing import Router
 from tests.deploy.monitoring import named
-from tests.serving.faulty_engine import Faulty
+from tests.serving.faulty_engine import Faulty, FaultyEngine
 from tests.serving.gateway_server import (
     ask,
     call,
@@ -218,3 +221,33 @@ def test_an_engine_that_ends_is_replaced_while_the_version_before_answers(
     eventually(lambda: faulty.opened["new"] is not first)
     eventually(lambda: ask(url)[1]["model"] == "new")
     assert {row.error for row in observed(home, 2)} <= {"", "engine"}
+
+
+def test_an_engine_that_ends_is_out_of_the_release_before_another_has_started(
+    home: Home, checkpoints: dict[str, Path]
+) -> None:
+    from serving.gateway.app import champion_router, make_app
+    from serving.gateway.catalog import Catalog
+
+    catalogs: list[Catalog] = []
+    may_start = Event()
+    faulty = Faulty()
+
+    def open_engine(entry: Entry, settings: Serving) -> FaultyEngine:
+        if entry.checkpoint in faulty.opened:
+            may_start.wait(60)
+        return faulty(entry, settings)
+
+    def router_of(catalog: Catalog) -> Router:
+        catalogs.append(catalog)
+        return champion_router(catalog)
+
+    for name in ("old", "new"):
+        promote(home, name, checkpoints[name])
+    app = make_app(home, fast(), open_engine=open_engine, router_of=router_of)
+    with running(app, fast()):
+        eventually(lambda: 2 in catalogs[0].loaded)
+        faulty.opened["new"].close()
+        eventually(lambda: 2 not in catalogs[0].loaded)
+        may_start.set()
+        eventually(lambda: 2 in catalogs[0].loaded)
