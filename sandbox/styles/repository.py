@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import sandbox.child
+from sandbox import child
 from sandbox.reading import Key, is_text, is_texts
 from sandbox.styles.style import Style
 from sandbox.styles.unittest_ import UnittestAttempt
@@ -23,7 +23,7 @@ from sandbox.worker.attempt_processes import AttemptProcesses
 from sandbox.worker.messages import Result
 
 FUTURE = "from __future__ import annotations\n"  # a text that follows another has it no more
-HARNESS = (Path(sandbox.child.__path__[0]) / "repository.py").read_text("utf-8")
+HARNESS = (Path(child.__path__[0]) / "repository.py").read_text("utf-8")
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ class Reader:
             self.port = str(free_ports(1)[0])
             command = command.replace("$PORT", self.port)
             return 0, self.servers.enter_context(server(command, self.folder))
-        command = command.replace("$PORT", self.port)
+        command = command.replace("$PORT", self.port).replace("\\\n", "")
         if command.startswith("ratchet "):
             for name in ("RATCHET_SET", "RATCHET_UNVERIFIED", "DAGSTER_HOME"):
                 os.environ.pop(name, None)  # the command before set them

@@ -133,5 +133,5 @@ def test_a_clock_that_jumps_by_an_hour_changes_nothing(
 
 def has_jumped(home: Home, by_s: int) -> bool:
     """Return whether the newest observation has the clock that jumped."""
-    *_, (_, row) = Observations(home.observations).read()
-    return abs(row.time - time.time() - by_s) < 60
+    rows = [row for _, row in Observations(home.observations).read()]
+    return bool(rows) and abs(rows[-1].time - time.time() - by_s) < 60
