@@ -54,15 +54,20 @@ class Usage:
         if not self.solved:
             return "none solved"
         parts = [f"{self.tokens / self.solved:,.0f} tokens"] if self.tokens else []
-        parts += [f"{self.seconds / self.solved:.2g} s"] if self.seconds else []
+        parts += [f"{two_digits(self.seconds / self.solved)} s"] if self.seconds else []
         cost = self.cost(price)
         return ", ".join(
             [
                 *parts,
                 *(
-                    [f"{cost / self.solved:.2g} of the price's currency"]
+                    [f"{two_digits(cost / self.solved)} of the price's currency"]
                     if cost is not None
                     else []
                 ),
             ]
         )
+
+
+def two_digits(number: float) -> str:
+    """Return a number with two digits that count: 430 for 432.1, 0.0043 for 0.00432."""
+    return f"{float(f'{number:.2g}'):g}"

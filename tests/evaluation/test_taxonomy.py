@@ -139,3 +139,4 @@ def test_a_cost_needs_a_price_and_a_count(card: Scorecard) -> None:
     assert "0.05 of the price" in usage.per_solved_problem(Price(hour=5.0))
     assert Usage(1, 0.0, 9.0).cost(Price(million_tokens=2.0)) is None  # uncounted, so unknown
     assert Usage(0, 100.0, 9.0).per_solved_problem(Price()) == "none solved"
+    assert Usage(1, 0.0, 432.1).per_solved_problem(Price()) == "430 s"
