@@ -187,7 +187,7 @@ def wipe() -> None:
 
 
 def judged(case: unittest.TestCase, task: dict[str, Any]) -> None:
-    """Let the answer act, then run the tests on its files alone, in an image built anew."""
+    """Let the answer act, then run the tests on its files alone, in a restored image."""
     TASK.update(task)
     build(case)
     before = all_files()

@@ -1,7 +1,7 @@
 """Style `repository`: a shell script that changes the files of a task, and the task's own tests.
 
-The script acts in the image's files. What it leaves in plain files is put into the same image built
-anew, without the files that a test runner, Python or Git loads unasked; then come the tests. They
+The script acts in the image's files. What it leaves in plain files is copied into a restored image,
+except files that a test runner, Python or Git loads by itself; then the tests are added. They
 run what the script wrote in their own processes, so the trust is `shared`.
 """
 

@@ -59,7 +59,7 @@ class SharedEvidence:
 
     def hides_more(self, level: float) -> str:
         """Return the sender without whom alone "at most `mean`" is ruled out at this level; "" if
-        there is none, or with all senders it is ruled out already.
+        there is none, or if all senders together rule it out too.
         """
         return self._hides(0, level)
 
